@@ -111,7 +111,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Returns a problem with this code and detail; the command pipeline sets the correlation id.
+    /// Returns a problem with this code and detail; the response sets the correlation id.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             kind: format!("urn:muster:problem:{}", code.as_str()),
@@ -125,31 +125,4 @@ impl Problem {
             errors: Vec::new(),
         }
     }
-
-    /// Adds errors by field.
-    pub fn with_errors(mut self, errors: Vec<FieldError>) -> Self {
-        self.errors = errors;
-        self
-    }
-
-    /// Returns a problem about one field.
-    pub fn field(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        let (pointer, detail) = (pointer.into(), detail.into());
-        Self::new(Code::InvalidRequest, format!("{pointer}: {detail}"))
-            .with_errors(vec![FieldError { pointer, detail }])
-    }
-
-    /// Returns the problem for a resource that is absent or not visible: the text is the same for both, so it reveals
-    /// nothing.
-    pub fn not_found(noun: &str) -> Self {
-        Self::new(Code::NotFound, format!("{noun} not found, or no access"))
-    }
 }
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.code.as_str(), self.detail)
-    }
-}
-
-impl std::error::Error for Problem {}

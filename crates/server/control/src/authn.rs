@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::{Grant, Permission, Principal, PrincipalKind};
 use muster_db::Store;
 use muster_ids::{TenantId, TokenId};
@@ -13,8 +13,7 @@ use muster_model::token::{Secret, Subject, TokenKind};
 use muster_model::{Role, Scope};
 use parking_lot::Mutex;
 
-use crate::Platform;
-use crate::refuse::{Result, refuse};
+use crate::{Error, Platform, Result};
 
 /// An authenticated actor and its credential.
 #[derive(Debug, Clone)]
@@ -98,8 +97,8 @@ impl Authn {
     }
 }
 
-fn refused(why: &str) -> Problem {
-    Problem::new(Code::Unauthenticated, why)
+fn refused(why: &str) -> Error {
+    Error::new(Code::Unauthenticated, why)
 }
 
 impl Platform {
@@ -149,7 +148,7 @@ impl Platform {
     }
 
     async fn look_up(&self, hash: [u8; 32]) -> Result<Authenticated> {
-        let found = self.store.token_by_hash(hash).await.map_err(refuse)?;
+        let found = self.store.token_by_hash(hash).await?;
         let credential = found.ok_or_else(|| refused("unknown credential"))?;
         if credential.token.revoked_at.is_some() {
             return Err(refused("the credential was revoked"));
@@ -160,12 +159,12 @@ impl Platform {
         let principal = self.principal_of(credential.token.subject).await?;
         let entitlement = match credential.token.subject {
             Subject::User(_) => None,
-            Subject::ServiceAccount(id) => self.store.entitlement_of_account(id).await.map_err(refuse)?,
+            Subject::ServiceAccount(id) => self.store.entitlement_of_account(id).await?,
         };
         let publisher = match &entitlement {
             Some(found) => {
                 let project = found.entitlement.publisher_project_id;
-                self.store.project_lookup(project).await.map_err(refuse)?.map(|project| project.tenant_id)
+                self.store.project_lookup(project).await?.map(|project| project.tenant_id)
             }
             None => None,
         };
@@ -184,8 +183,8 @@ impl Platform {
     async fn principal_of(&self, subject: Subject) -> Result<Option<Principal>> {
         match subject {
             Subject::User(id) => {
-                let Some(user) = self.store.user_lookup(id).await.map_err(refuse)? else { return Ok(None) };
-                let bindings = self.store.role_bindings_of_user(id).await.map_err(refuse)?;
+                let Some(user) = self.store.user_lookup(id).await? else { return Ok(None) };
+                let bindings = self.store.role_bindings_of_user(id).await?;
                 let grants = bindings
                     .iter()
                     .map(|binding| Grant { role: binding.role, scope: binding.scope })
@@ -196,7 +195,7 @@ impl Platform {
                 }))
             }
             Subject::ServiceAccount(id) => {
-                let found = self.store.service_account_lookup(id).await.map_err(refuse)?;
+                let found = self.store.service_account_lookup(id).await?;
                 Ok(found.map(|account| Principal {
                     kind: PrincipalKind::ServiceAccount {
                         id,

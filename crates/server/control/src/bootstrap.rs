@@ -9,9 +9,9 @@ use muster_model::token::{Secret, Subject, Token, TokenKind};
 use muster_model::{Labels, Role, RoleBinding, Scope, User};
 use serde_json::json;
 
-use crate::Platform;
-use crate::refuse::refuse_key;
 use muster_keys::PLATFORM;
+
+use crate::{Error, Platform, Result};
 
 /// Result of a first start.
 pub struct FirstStart {
@@ -27,15 +27,13 @@ pub struct FirstStart {
 pub async fn first_start(
     platform: &Platform,
     keep: impl FnOnce(&FirstStart) -> std::io::Result<()>,
-) -> Result<Option<FirstStart>, muster_api::Problem> {
-    use crate::refuse::refuse;
-
-    if platform.store.sealing_key_newest(PLATFORM).await.map_err(refuse)?.is_some() {
+) -> Result<Option<FirstStart>> {
+    if platform.store.sealing_key_newest(PLATFORM).await?.is_some() {
         return Ok(None);
     }
     let env = &platform.env;
     let now = env.now();
-    let key = platform.envelope.make(env, PLATFORM, 1).map_err(refuse_key)?;
+    let key = platform.envelope.make(env, PLATFORM, 1)?;
     let user = User {
         id: env.id::<UserId>(),
         tenant_id: None,
@@ -94,7 +92,7 @@ pub async fn first_start(
         detail: json!({}),
     };
     let made = FirstStart { operator_token: secret, operator_email: user.email.clone() };
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await?;
     let written = async {
         tx.sealing_key_insert(&key, now).await?;
         tx.user_insert(&user).await?;
@@ -106,18 +104,18 @@ pub async fn first_start(
         Ok(()) => {
             if let Err(error) = keep(&made) {
                 tx.rollback().await;
-                return Err(muster_api::Problem::new(
+                return Err(Error::new(
                     muster_api::Code::Unavailable,
                     format!("the operator's token could not be written, so nothing was created: {error}"),
                 ));
             }
-            tx.commit().await.map_err(refuse)?;
+            tx.commit().await?;
             Ok(Some(made))
         }
         Err(StoreError::Conflict(_)) => {
             tx.rollback().await;
             Ok(None)
         }
-        Err(error) => Err(refuse(error)),
+        Err(error) => Err(Error::from(error)),
     }
 }

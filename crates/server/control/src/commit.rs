@@ -1,8 +1,7 @@
 //! A prepared command, the input of the command pipeline.
 
 use futures::future::BoxFuture;
-use muster_api::Problem;
-use muster_db::{StoreError, Tx};
+use muster_db::Tx;
 use muster_ids::EventId;
 use muster_model::Scope;
 use muster_model::audit::Target;
@@ -10,7 +9,7 @@ use muster_model::event::{Draft, EventType};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::Cx;
+use crate::{Cx, Error, Result};
 
 /// A command's response.
 #[derive(Debug, Clone)]
@@ -46,27 +45,7 @@ impl Answer {
     }
 }
 
-/// Error of a command's statements: a store error, or a rule that only the transaction could check.
-pub enum WriteError {
-    /// Store error.
-    Store(StoreError),
-    /// Violated rule.
-    Refused(Box<Problem>),
-}
-
-impl From<StoreError> for WriteError {
-    fn from(error: StoreError) -> Self {
-        WriteError::Store(error)
-    }
-}
-
-impl From<Problem> for WriteError {
-    fn from(problem: Problem) -> Self {
-        WriteError::Refused(Box::new(problem))
-    }
-}
-
-type Write = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send>;
+type Write = Box<dyn for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer>> + Send>;
 
 /// A prepared command: its target, events and statements.
 pub struct PreparedCommand {
@@ -85,7 +64,7 @@ impl PreparedCommand {
     /// Creates a command on `target` at `scope` with the statements `write`.
     pub fn new<W>(scope: Scope, target: Target, write: W) -> Self
     where
-        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer, WriteError>> + Send + 'static,
+        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<Answer>> + Send + 'static,
     {
         Self {
             scope,
@@ -120,7 +99,7 @@ impl PreparedCommand {
     /// Runs `first` before the other statements, in the same transaction.
     pub(crate) fn prepend<W>(mut self, first: W) -> Self
     where
-        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), WriteError>> + Send + 'static,
+        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), Error>> + Send + 'static,
     {
         let rest = self.write;
         self.write = Box::new(move |tx| {
@@ -135,7 +114,7 @@ impl PreparedCommand {
     /// Runs a check after the other statements, in the same transaction: an error rolls everything back.
     pub(crate) fn check_before_commit<W>(mut self, last: W) -> Self
     where
-        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), WriteError>> + Send + 'static,
+        W: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), Error>> + Send + 'static,
     {
         let rest = self.write;
         self.write = Box::new(move |tx| {

@@ -4,12 +4,11 @@ use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::BoxFuture;
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::Page;
 use uuid::Uuid;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse, refuse_key};
+use crate::{Cx, Error, Result};
 
 const TAG: usize = 16;
 /// Maximum bytes per page of large items; a page holds at least one item.
@@ -37,9 +36,9 @@ pub(crate) struct NamePage {
     pub(crate) size: i64,
 }
 
-fn bad() -> Problem {
-    Problem::new(Code::BadCursor, "the page token is not valid for this list: start again without it")
-        .with_errors(vec![muster_api::FieldError {
+fn bad() -> Error {
+    Error::new(Code::BadCursor, "the page token is not valid for this list: start again without it")
+        .with_fields(vec![muster_api::FieldError {
             pointer: "query/page_token".to_owned(),
             detail: "not a token of this list".to_owned(),
         }])
@@ -92,7 +91,7 @@ impl Cx {
         let most = usize::try_from(page.size).unwrap_or(usize::MAX) - 1;
         let (mut items, mut size, mut after): (Vec<T>, usize, Uuid) = (Vec::new(), 0, page.after);
         loop {
-            let portion = read(Page { after, size: PORTION }).await.map_err(refuse)?;
+            let portion = read(Page { after, size: PORTION }).await?;
             let is_last = i64::try_from(portion.len()).is_ok_and(|read| read < PORTION);
             for item in portion {
                 let grown = size + bytes(&item);
@@ -120,7 +119,7 @@ impl Cx {
         let (mut items, mut size): (Vec<T>, usize) = (Vec::new(), 0);
         loop {
             let wanted = i64::try_from(usize::from(most.items) - items.len()).unwrap_or(PORTION).min(PORTION);
-            let portion = read(after, wanted).await.map_err(refuse)?;
+            let portion = read(after, wanted).await?;
             let is_last = i64::try_from(portion.len()).is_ok_and(|read| read < wanted);
             for item in portion {
                 size += bytes(&item);
@@ -182,8 +181,7 @@ impl Cx {
     }
 
     async fn tag(&self, list: &str, id: &[u8]) -> Result<Vec<u8>> {
-        let key =
-            self.platform.envelope.derive(&self.platform.store, "page tokens").await.map_err(refuse_key)?;
+        let key = self.platform.envelope.derive(&self.platform.store, "page tokens").await?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let mut context = hmac::Context::with_key(&key);
         context.update(list.as_bytes());

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::{Decision, Permission, Principal, PrincipalKind, decide};
 use muster_ids::{ServiceAccountId, UserId};
 use muster_model::{Role, Scope};
 
 use crate::authn::Authenticated;
 use crate::limits::{AnswerSlot, Share};
-use crate::refuse::Result;
-use crate::{Limits, Platform};
+use crate::{Error, Limits, Platform, Result};
 
 /// Value of `If-Match`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +21,8 @@ pub enum Expected {
     Any,
 }
 
-fn version_required() -> Problem {
-    Problem::new(
+fn version_required() -> Error {
+    Error::new(
         Code::VersionRequired,
         "send the version you read, as in `If-Match: \"3\"` (it is in `ETag` and `version`), or `*`",
     )
@@ -53,7 +52,7 @@ impl Cx {
     pub fn authenticated(&self) -> Result<&Authenticated> {
         self.actor
             .as_deref()
-            .ok_or_else(|| Problem::new(Code::Unauthenticated, "send a token as `Authorization: Bearer …`"))
+            .ok_or_else(|| Error::new(Code::Unauthenticated, "send a token as `Authorization: Bearer …`"))
     }
 
     /// Returns the principal, for authorization.
@@ -92,8 +91,8 @@ impl Cx {
     pub fn authorize(&self, permission: Permission, scope: Scope, noun: &str) -> Result<()> {
         match decide(self.principal()?, permission, scope) {
             Decision::Allowed(_) => Ok(()),
-            Decision::Denied(reason) => Err(Problem::new(Code::PermissionDenied, reason)),
-            Decision::Invisible => Err(Problem::not_found(noun)),
+            Decision::Denied(reason) => Err(Error::new(Code::PermissionDenied, reason)),
+            Decision::Invisible => Err(Error::not_found(noun)),
         }
     }
 
@@ -124,7 +123,7 @@ impl Cx {
         match self.if_match {
             Some(Expected::Any) => Ok(()),
             Some(Expected::Version(expected)) if expected == version => Ok(()),
-            Some(Expected::Version(expected)) => Err(Problem::new(
+            Some(Expected::Version(expected)) => Err(Error::new(
                 Code::VersionMismatch,
                 format!("you read version {expected}, it is now {version}: read it again and repeat"),
             )),
@@ -160,7 +159,7 @@ impl Cx {
                 crate::limits::StreamKind::Upload => "you or your tenant have too many open uploads",
                 crate::limits::StreamKind::LargeBody => "too many of your large requests are arriving",
             };
-            Problem::new(Code::RateLimited, format!("{detail}; close one, or wait and repeat"))
+            Error::new(Code::RateLimited, format!("{detail}; close one, or wait and repeat"))
         })
     }
 

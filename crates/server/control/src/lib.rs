@@ -10,6 +10,7 @@ mod bootstrap;
 mod commit;
 mod cursor;
 mod cx;
+mod error;
 mod health;
 mod keyed_locks;
 mod limits;
@@ -17,7 +18,6 @@ mod metrics;
 mod outbox;
 mod pipeline;
 mod platform;
-mod refuse;
 mod resolve;
 mod revalidate;
 mod tail;
@@ -69,11 +69,11 @@ pub use authn::Authenticated;
 pub use bootstrap::{FirstStart, first_start};
 pub use commit::{Answer, PreparedCommand};
 pub use cx::{Cx, Expected};
+pub use error::{Error, Result};
 pub use limits::{
     AnswerSlot, InFlight, Limits, RateDecision, Rates, Share, StreamKind, StreamSlot, UnreadBytes,
 };
 pub use metrics::{Metrics, RequestLabels, Word};
 pub use pipeline::{Command, Reply, execute, prepare_and_execute};
 pub use platform::{Keys, Options, Platform};
-pub use refuse::Result;
 pub use tail::Tail;

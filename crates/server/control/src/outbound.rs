@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-use crate::refuse::Result;
+use crate::{Error, Result};
 
 /// Reports whether an address is on the public internet. IPv6 is an allow list: 2000::/3 is public, except for the blocks
 /// inside of it that embed an IPv4 address or serve a special purpose.
@@ -47,8 +47,8 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 
 /// Validates a URL before it is stored; every call validates it again when its name is resolved.
 pub fn check_url(text: &str, private: bool) -> Result<Url> {
-    let refused = |why: &str| Problem::new(Code::UrlNotAllowed, why);
-    let url = Url::parse(text).map_err(|error| Problem::field("/url", format!("not a URL: {error}")))?;
+    let refused = |why: &str| Error::new(Code::UrlNotAllowed, why);
+    let url = Url::parse(text).map_err(|error| Error::field("/url", format!("not a URL: {error}")))?;
     if url.scheme() != "https" && !(private && url.scheme() == "http") {
         return Err(refused("only https URLs are called"));
     }

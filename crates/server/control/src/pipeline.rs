@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::{CommandRecord, Replay, StoreError};
 use muster_ids::AuditId;
 use muster_model::Scope;
@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use crate::audit::audit_detail;
-use crate::commit::{Answer, PreparedCommand, WriteError};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, Expected};
+use crate::commit::{Answer, PreparedCommand};
+use crate::{Cx, Error, Expected, Result};
 
 /// The parts of a request that the command pipeline needs.
 #[derive(Debug, Clone)]
@@ -63,12 +62,12 @@ where
         match prepared {
             Ok(commit) if retries => match carry_out(cx, command, commit).await {
                 // The other change may be of a group that SQLite commits together, and is not readable before.
-                Err(problem) if problem.code == Code::VersionMismatch => {
+                Err(error) if error.code == Code::VersionMismatch => {
                     tokio::time::sleep(Duration::from_millis(5 << attempt)).await;
                     attempt += 1;
                 }
                 Ok(reply) => return Ok(reply),
-                Err(problem) => return refuse_command(cx, command, problem).await,
+                Err(error) => return refuse_command(cx, command, error).await,
             },
             prepared => return execute(cx, command, prepared).await,
         }
@@ -80,14 +79,14 @@ pub async fn execute(cx: &Cx, command: &Command, prepared: Result<PreparedComman
     let refused = match prepared {
         Ok(commit) => match carry_out(cx, command, commit).await {
             Ok(reply) => return Ok(reply),
-            Err(problem) => problem,
+            Err(error) => error,
         },
-        Err(problem) => problem,
+        Err(error) => error,
     };
     refuse_command(cx, command, refused).await
 }
 
-async fn refuse_command(cx: &Cx, command: &Command, refused: Problem) -> Result<Reply> {
+async fn refuse_command(cx: &Cx, command: &Command, refused: Error) -> Result<Reply> {
     // A repeated command often fails on its own effect (name taken, version changed): the first response is the right one
     // then.
     if let Some(reply) = replay(cx, command, &refused).await? {
@@ -102,15 +101,12 @@ async fn carry_out(cx: &Cx, command: &Command, commit: PreparedCommand) -> Resul
     let PreparedCommand { scope, target, detail, before, events, write, revokes, wakes_engine, actor } =
         commit;
     let after = After { revokes, wakes_engine };
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     let answer = match write(&mut tx).await {
         Ok(answer) => answer,
         Err(error) => {
             tx.rollback().await;
-            return Err(match error {
-                WriteError::Store(error) => refuse(error),
-                WriteError::Refused(problem) => *problem,
-            });
+            return Err(error);
         }
     };
     let detail = audit_detail(&command.action, detail, before, &answer.body);
@@ -153,7 +149,7 @@ async fn carry_out(cx: &Cx, command: &Command, commit: PreparedCommand) -> Resul
         }
         Err(error) => {
             tx.rollback().await;
-            return Err(refuse(error));
+            return Err(Error::from(error));
         }
     }
     let committed = tx.commit().await;
@@ -173,13 +169,13 @@ async fn settle(
     command: &Command,
     answer: Answer,
     after: After,
-    committed: std::result::Result<(), StoreError>,
+    committed: Result<(), StoreError>,
 ) -> Result<Reply> {
     match committed {
         Ok(()) => {}
         // The outcome of the commit is unknown. The idempotency key was written with the effect, so its presence decides.
         Err(StoreError::Unheard) if command.key.is_some() && happened(cx, command).await => {}
-        Err(error) => return Err(refuse(error)),
+        Err(error) => return Err(Error::from(error)),
     }
     cx.platform.sealer_wake.notify_one();
     if after.revokes {
@@ -191,9 +187,9 @@ async fn settle(
     Ok(live(command.status, answer))
 }
 
-/// Returns the placeholder error for a used key; `replay` substitutes the stored response or the right problem.
-fn used_key() -> Problem {
-    Problem::new(Code::Unavailable, "the key expired just now after a day: repeat the request")
+/// Returns the placeholder error for a used key; `replay` substitutes the stored response or the right error.
+fn used_key() -> Error {
+    Error::new(Code::Unavailable, "the key expired just now after a day: repeat the request")
 }
 
 async fn happened(cx: &Cx, command: &Command) -> bool {
@@ -203,11 +199,11 @@ async fn happened(cx: &Cx, command: &Command) -> bool {
 async fn stored(cx: &Cx, command: &Command) -> Result<Option<Replay>> {
     let Some(key) = &command.key else { return Ok(None) };
     let since = cx.now - cx.platform.options.idempotency_retention;
-    cx.platform.store.replay_lookup(&cx.actor_id(), &command.route, key, since).await.map_err(refuse)
+    cx.platform.store.replay_lookup(&cx.actor_id(), &command.route, key, since).await.map_err(Error::from)
 }
 
 /// Returns the stored response for the request's key, if there is one.
-async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<Reply>> {
+async fn replay(cx: &Cx, command: &Command, refused: &Error) -> Result<Option<Reply>> {
     let found = match stored(cx, command).await? {
         Some(replay) => Some(replay),
         None => {
@@ -219,7 +215,7 @@ async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<
     };
     let Some(replay) = found else { return Ok(None) };
     if !bool::from(replay.request_hash.ct_eq(&command.request_hash)) {
-        return Err(Problem::new(
+        return Err(Error::new(
             Code::IdempotencyKeyReused,
             "this Idempotency-Key was used for another request within a day: use a new key for a new request",
         ));
@@ -231,8 +227,8 @@ async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<
         return Ok(None);
     }
     cx.platform.metrics.replays.inc();
-    let body: Value =
-        serde_json::from_str(&replay.body).map_err(|_| refuse(StoreError::Corrupt("a stored answer")))?;
+    let body: Value = serde_json::from_str(&replay.body)
+        .map_err(|_| Error::from(StoreError::Corrupt("a stored answer")))?;
     let version = body["version"].as_i64();
     let status = u16::try_from(replay.status).unwrap_or(command.status);
     Ok(Some(Reply { status, body, version, cookie: None, replayed: true }))
@@ -242,9 +238,9 @@ async fn replay(cx: &Cx, command: &Command, refused: &Problem) -> Result<Option<
 async fn forget_old_key(cx: &Cx, command: &Command) -> Result<()> {
     let Some(key) = &command.key else { return Ok(()) };
     let until = cx.now - cx.platform.options.idempotency_retention;
-    let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
-    tx.idempotency_forget(&cx.actor_id(), &command.route, key, until).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)
+    let mut tx = cx.platform.store.begin().await?;
+    tx.idempotency_forget(&cx.actor_id(), &command.route, key, until).await?;
+    tx.commit().await.map_err(Error::from)
 }
 
 fn stored_body(answer: &Answer) -> Value {
@@ -277,29 +273,29 @@ pub(crate) fn actor_of(cx: &Cx) -> Actor {
 /// Audits a rejected command in a transaction of its own, in the chain of the actor's tenant. Rejections without an actor
 /// are only counted, except for failed logins of existing users, which `session_create` records itself. A failed write is
 /// only logged: the command was rejected anyway.
-async fn note_refusal(cx: &Cx, command: &Command, problem: &Problem) {
+async fn note_refusal(cx: &Cx, command: &Command, error: &Error) {
     let Some(actor) = &cx.actor else {
         cx.platform.metrics.anonymous_refusals.inc();
         return;
     };
     // A request that may have been executed, or failed before it was decided, is no rejection.
-    if problem.code.status() >= 500 {
+    if error.code.status() >= 500 {
         return;
     }
-    let denied = matches!(problem.code, Code::PermissionDenied | Code::NotFound);
+    let denied = matches!(error.code, Code::PermissionDenied | Code::NotFound);
     let entry = Entry {
         id: cx.platform.env.id::<AuditId>(),
         at: cx.now,
         actor: actor_of(cx),
         action: command.action.clone(),
         outcome: if denied { Outcome::Denied } else { Outcome::Refused },
-        code: Some(problem.code.as_str().to_owned()),
+        code: Some(error.code.as_str().to_owned()),
         target: Some(Target { kind: "route".to_owned(), id: command.route.clone(), name: None }),
         tenant_id: actor.principal.tenant(),
         project_id: None,
         correlation_id: cx.correlation_id.clone(),
         count: 1,
-        detail: json!({"detail": problem.detail}),
+        detail: json!({"detail": error.detail}),
     };
     cx.count_refusal(&entry).await;
 }

@@ -18,7 +18,7 @@ use crate::fleet::Fleet;
 use crate::registry::{Manifests, Names};
 use crate::stream::Streams;
 use crate::tenant_cache::TenantCache;
-use crate::{Limits, Metrics, Tail};
+use crate::{Error, Limits, Metrics, Tail};
 
 /// Settings of the use cases.
 #[derive(Debug, Clone)]
@@ -267,7 +267,7 @@ impl Platform {
     /// Fails when the root key file does not match the database: better at startup than at the first secret.
     pub async fn check_keys(&self) -> crate::Result<()> {
         self.envelope.derive(&self.store, "start").await.map(drop).map_err(|_| {
-            muster_api::Problem::new(
+            Error::new(
                 muster_api::Code::Unavailable,
                 "the root key file does not open this database's keys: copy root.key from the replica that created the database",
             )
@@ -277,8 +277,7 @@ impl Platform {
     /// Returns the hash of a request that is stored with its idempotency key. It is keyed, because requests carry passwords:
     /// a plain hash could be guessed offline.
     pub async fn request_hash(&self, query: &str, body: &str) -> crate::Result<[u8; 32]> {
-        let key =
-            self.envelope.derive(&self.store, "request hashes").await.map_err(crate::refuse::refuse_key)?;
+        let key = self.envelope.derive(&self.store, "request hashes").await?;
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key);
         let mut context = aws_lc_rs::hmac::Context::with_key(&key);
         context.update(query.as_bytes());

@@ -1,6 +1,5 @@
 //! Resolution of references (ids or names) in requests; absent and invisible resources yield the same error.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::PrincipalKind;
 use muster_db::ProjectsOf;
 use muster_ids::{
@@ -17,8 +16,7 @@ use muster_model::token::Token;
 use muster_model::webhook::Webhook;
 use muster_model::{Project, RoleBinding, Scope, ServiceAccount, Tenant, User};
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 impl Cx {
     /// Returns a tenant by id or slug.
@@ -28,7 +26,7 @@ impl Cx {
             Ok(id) => store.tenant_lookup(id).await,
             Err(_) => store.tenant_by_slug(reference).await,
         };
-        let tenant = found.map_err(refuse)?.ok_or_else(|| Problem::not_found("tenant"))?;
+        let tenant = found?.ok_or_else(|| Error::not_found("tenant"))?;
         self.only_if_seen(Scope::Tenant(tenant.id), "tenant")?;
         Ok(tenant)
     }
@@ -37,19 +35,16 @@ impl Cx {
     pub(crate) async fn project(&self, reference: &str) -> Result<Project> {
         let store = &self.platform.store;
         let found = match (reference.parse::<ProjectId>(), reference.split_once('.')) {
-            (Ok(id), _) => store.project_lookup(id).await.map_err(refuse)?,
-            (Err(_), Some((slug, name))) => {
-                store.project_by_qualified_name(slug, name).await.map_err(refuse)?
-            }
+            (Ok(id), _) => store.project_lookup(id).await?,
+            (Err(_), Some((slug, name))) => store.project_by_qualified_name(slug, name).await?,
             (Err(_), None) => {
-                let mut found =
-                    store.project_by_name(reference, self.projects_seen()?).await.map_err(refuse)?;
+                let mut found = store.project_by_name(reference, self.projects_seen()?).await?;
                 if found.len() > 1 {
                     let names: Vec<String> = found
                         .iter()
                         .map(|project| format!("{}.{}", project.tenant_slug, project.name))
                         .collect();
-                    return Err(Problem::new(
+                    return Err(Error::new(
                         Code::AmbiguousName,
                         format!("several projects have this name; choose one: {}", names.join(", ")),
                     ));
@@ -57,7 +52,7 @@ impl Cx {
                 found.pop()
             }
         };
-        let project = found.ok_or_else(|| Problem::not_found("project"))?;
+        let project = found.ok_or_else(|| Error::not_found("project"))?;
         self.only_if_seen(project.scope(), "project")?;
         Ok(project)
     }
@@ -99,7 +94,7 @@ impl Cx {
             (Err(_), None) => store.users_by_email(&email, 2).await,
         };
         let mut seen = Vec::new();
-        for user in found.map_err(refuse)? {
+        for user in found? {
             let is_seen = self.user_id() == Some(user.id)
                 || match user.scope() {
                     Scope::Platform => self.is_operator(),
@@ -109,9 +104,9 @@ impl Cx {
         }
         if seen.len() > 1 {
             let detail = "several people have this address, in different tenants: name the person by id";
-            return Err(Problem::new(Code::AmbiguousName, detail));
+            return Err(Error::new(Code::AmbiguousName, detail));
         }
-        seen.pop().ok_or_else(|| Problem::not_found("person"))
+        seen.pop().ok_or_else(|| Error::not_found("person"))
     }
 
     /// Returns a service account of a project, by id or name.
@@ -125,17 +120,16 @@ impl Cx {
             Ok(id) => store.service_account_lookup(id).await,
             Err(_) => store.service_account_by_name(project, reference).await,
         };
-        found
-            .map_err(refuse)?
+        found?
             .filter(|account| account.project_id == project)
-            .ok_or_else(|| Problem::not_found("service account"))
+            .ok_or_else(|| Error::not_found("service account"))
     }
 
     /// Returns a service account by id alone.
     pub(crate) async fn service_account_anywhere(&self, reference: &str) -> Result<ServiceAccount> {
-        let absent = || Problem::not_found("service account");
+        let absent = || Error::not_found("service account");
         let id: ServiceAccountId = reference.parse().map_err(|_| absent())?;
-        let found = self.platform.store.service_account_lookup(id).await.map_err(refuse)?;
+        let found = self.platform.store.service_account_lookup(id).await?;
         let account = found.ok_or_else(absent)?;
         self.only_if_seen(account.scope(), "service account")?;
         Ok(account)
@@ -149,21 +143,21 @@ impl Cx {
             Ok(id) => store.node_lookup(id).await,
             Err(_) => store.node_by_name(reference).await,
         };
-        found.map_err(refuse)?.ok_or_else(|| Problem::not_found("node"))
+        found?.ok_or_else(|| Error::not_found("node"))
     }
 
     /// Returns a slot by id; as with nodes, `authorize` comes first.
     pub(crate) async fn slot(&self, reference: &str) -> Result<Slot> {
-        let absent = || Problem::not_found("slot");
+        let absent = || Error::not_found("slot");
         let id = reference.parse().map_err(|_| absent())?;
-        self.platform.store.slot_lookup(id).await.map_err(refuse)?.ok_or_else(absent)
+        self.platform.store.slot_lookup(id).await?.ok_or_else(absent)
     }
 
     /// Returns a role binding by id.
     pub(crate) async fn role_binding(&self, reference: &str) -> Result<RoleBinding> {
-        let absent = || Problem::not_found("role binding");
+        let absent = || Error::not_found("role binding");
         let id = reference.parse().map_err(|_| absent())?;
-        let found = self.platform.store.role_binding_lookup(id).await.map_err(refuse)?;
+        let found = self.platform.store.role_binding_lookup(id).await?;
         let binding = found.ok_or_else(absent)?;
         let seen = match binding.scope {
             Scope::Platform => self.is_operator(),
@@ -174,9 +168,9 @@ impl Cx {
 
     /// Returns a webhook by id.
     pub(crate) async fn webhook(&self, reference: &str) -> Result<Webhook> {
-        let absent = || Problem::not_found("webhook");
+        let absent = || Error::not_found("webhook");
         let id = reference.parse().map_err(|_| absent())?;
-        let found = self.platform.store.webhook_lookup(id).await.map_err(refuse)?;
+        let found = self.platform.store.webhook_lookup(id).await?;
         let webhook = found.ok_or_else(absent)?;
         let seen = match webhook.scope {
             Scope::Platform => self.is_operator(),
@@ -187,17 +181,17 @@ impl Cx {
 
     /// Returns a token by id, with its subject's scope and whether it is the actor's own, which is always visible.
     pub(crate) async fn token(&self, reference: &str) -> Result<(Token, Scope, bool)> {
-        let absent = || Problem::not_found("token");
+        let absent = || Error::not_found("token");
         let id = reference.parse().map_err(|_| absent())?;
         let store = &self.platform.store;
-        let token = store.token_lookup(id).await.map_err(refuse)?.ok_or_else(absent)?;
+        let token = store.token_lookup(id).await?.ok_or_else(absent)?;
         let (scope, own) = match (token.subject, &self.principal()?.kind) {
             (muster_model::token::Subject::User(id), kind) => {
-                let user = store.user_lookup(id).await.map_err(refuse)?.ok_or_else(absent)?;
+                let user = store.user_lookup(id).await?.ok_or_else(absent)?;
                 (user.scope(), matches!(kind, PrincipalKind::User { id: me, .. } if *me == id))
             }
             (muster_model::token::Subject::ServiceAccount(id), kind) => {
-                let account = store.service_account_lookup(id).await.map_err(refuse)?.ok_or_else(absent)?;
+                let account = store.service_account_lookup(id).await?.ok_or_else(absent)?;
                 (account.scope(), matches!(kind, PrincipalKind::ServiceAccount { id: me, .. } if *me == id))
             }
         };
@@ -217,10 +211,9 @@ impl Cx {
             Ok(id) => store.allocation_lookup(id).await,
             Err(_) => store.allocation_by_name(project, reference).await,
         };
-        found
-            .map_err(refuse)?
+        found?
             .filter(|allocation| allocation.project_id == project)
-            .ok_or_else(|| Problem::not_found("allocation"))
+            .ok_or_else(|| Error::not_found("allocation"))
     }
 
     /// Returns an allocation for members of `instance`. An app's adapter can use only those that the instance already has:
@@ -236,11 +229,11 @@ impl Cx {
             return Ok(allocation);
         }
         let store = &self.platform.store;
-        let members = store.member_in(allocation.id).await.map_err(refuse)?;
-        let components = store.component_list(instance.id).await.map_err(refuse)?;
+        let members = store.member_in(allocation.id).await?;
+        let components = store.component_list(instance.id).await?;
         let has_it = members.iter().any(|member| member.instance_id == instance.id)
             || components.iter().any(|component| component.allocation_id == Some(allocation.id));
-        if has_it { Ok(allocation) } else { Err(Problem::not_found("allocation")) }
+        if has_it { Ok(allocation) } else { Err(Error::not_found("allocation")) }
     }
 
     /// Ensures that an app's adapter changes only an allocation that has members of an instance that it operates.
@@ -249,13 +242,13 @@ impl Cx {
             return Ok(());
         }
         let store = &self.platform.store;
-        for member in store.member_in(allocation.id).await.map_err(refuse)? {
-            let instance = store.instance_lookup(member.instance_id).await.map_err(refuse)?;
+        for member in store.member_in(allocation.id).await? {
+            let instance = store.instance_lookup(member.instance_id).await?;
             if instance.is_some_and(|instance| self.reaches(instance.operator_account_id)) {
                 return Ok(());
             }
         }
-        Err(Problem::not_found("allocation"))
+        Err(Error::not_found("allocation"))
     }
 
     /// Returns a cell of a project, by id or by name: the live one, or else the last. A member's id resolves to its cell;
@@ -265,16 +258,13 @@ impl Cx {
         let store = &self.platform.store;
         let found = match (reference.parse::<CellId>(), reference.parse::<MemberId>()) {
             (Ok(id), _) => store.cell_lookup(id).await,
-            (Err(_), Ok(member)) => match store.member_lookup(member).await.map_err(refuse)? {
+            (Err(_), Ok(member)) => match store.member_lookup(member).await? {
                 Some(Member { cell_id: Some(id), .. }) => store.cell_lookup(id).await,
                 _ => Ok(None),
             },
             (Err(_), Err(_)) => store.cell_by_name(project, reference).await,
         };
-        found
-            .map_err(refuse)?
-            .filter(|cell| cell.project_id == project)
-            .ok_or_else(|| Problem::not_found("cell"))
+        found?.filter(|cell| cell.project_id == project).ok_or_else(|| Error::not_found("cell"))
     }
 
     /// Returns an instance of a project, by id or by name: the live one, or else the last.
@@ -285,10 +275,9 @@ impl Cx {
             Ok(id) => store.instance_lookup(id).await,
             Err(_) => store.instance_by_name(project, reference).await,
         };
-        found
-            .map_err(refuse)?
+        found?
             .filter(|instance| instance.project_id == project && self.reaches(instance.operator_account_id))
-            .ok_or_else(|| Problem::not_found("instance"))
+            .ok_or_else(|| Error::not_found("instance"))
     }
 
     /// Returns a member of an instance, by id or by name: the live one, or else the last.
@@ -298,17 +287,14 @@ impl Cx {
             Ok(id) => store.member_lookup(id).await,
             Err(_) => store.member_by_name(instance.id, reference).await,
         };
-        found
-            .map_err(refuse)?
-            .filter(|member| member.instance_id == instance.id)
-            .ok_or_else(|| Problem::not_found("member"))
+        found?.filter(|member| member.instance_id == instance.id).ok_or_else(|| Error::not_found("member"))
     }
 
     /// Returns an operation by id; those of the platform are visible only to operators.
     pub(crate) async fn operation(&self, reference: &str) -> Result<Operation> {
-        let absent = || Problem::not_found("operation");
+        let absent = || Error::not_found("operation");
         let id = reference.parse::<OperationId>().map_err(|_| absent())?;
-        let found = self.platform.store.operation_lookup(id).await.map_err(refuse)?;
+        let found = self.platform.store.operation_lookup(id).await?;
         let operation = found.ok_or_else(absent)?;
         let seen = match operation.scope() {
             Scope::Platform => self.is_operator(),
@@ -328,19 +314,19 @@ impl Cx {
             "instance" => Some(InstanceId::from_uuid(operation.subject_id)),
             "member" => {
                 let member = store.member_lookup(MemberId::from_uuid(operation.subject_id)).await;
-                member.map_err(refuse)?.map(|member| member.instance_id)
+                member?.map(|member| member.instance_id)
             }
             _ => None,
         };
         let Some(instance) = instance else { return Ok(false) };
-        let found = store.instance_lookup(instance).await.map_err(refuse)?;
+        let found = store.instance_lookup(instance).await?;
         Ok(found.is_some_and(|instance| self.reaches(instance.operator_account_id)))
     }
 
     /// Returns the scope named by `tenant` and `project` of a request; the platform with neither.
     pub(crate) async fn scope(&self, tenant: Option<&str>, project: Option<&str>) -> Result<Scope> {
         match (tenant, project) {
-            (Some(_), Some(_)) => Err(Problem::field(
+            (Some(_), Some(_)) => Err(Error::field(
                 "/project",
                 "give a tenant or a project, not both; `tenant.project` names one of a tenant",
             )),
@@ -351,6 +337,6 @@ impl Cx {
     }
 
     fn only_if_seen(&self, scope: Scope, noun: &str) -> Result<()> {
-        if self.principal()?.sees(scope) { Ok(()) } else { Err(Problem::not_found(noun)) }
+        if self.principal()?.sees(scope) { Ok(()) } else { Err(Error::not_found(noun)) }
     }
 }

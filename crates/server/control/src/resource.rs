@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use muster_api::PageQuery;
 use muster_api::resource::ResourcePage;
-use muster_api::{PageQuery, Problem};
 use muster_authz::Permission;
 use muster_ids::{ProjectId, TypedId as _};
 use muster_model::{Record, Resource, Scope};
@@ -11,9 +11,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::commit::changed;
-use crate::refuse::refuse;
 use crate::tenant::removed_view;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Returns a record inside `parent`, by id or, where names are unique, by name.
 pub(crate) async fn find<R>(cx: &Cx, parent: R::Parent, reference: &str) -> Result<R>
@@ -25,8 +24,8 @@ where
         Ok(id) => store.find::<R>(id).await,
         Err(_) => store.find_by_name(parent, reference).await,
     };
-    let found = found.map_err(refuse)?.filter(|record| record.parent() == parent);
-    found.ok_or_else(|| Problem::not_found(R::TITLE))
+    let found = found?.filter(|record| record.parent() == parent);
+    found.ok_or_else(|| Error::not_found(R::TITLE))
 }
 
 async fn page<R: Record + Serialize>(
@@ -36,7 +35,7 @@ async fn page<R: Record + Serialize>(
     query: PageQuery,
 ) -> Result<Answer> {
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.list::<R>(page, parent).await.map_err(refuse)?;
+    let mut items = cx.platform.store.list::<R>(page, parent).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |record| record.id().uuid()).await?;
     Ok(Answer::new(&ResourcePage { items, next_page_token }))
 }

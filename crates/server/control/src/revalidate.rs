@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 use muster_authz::Permission;
 use muster_model::Scope;
 
-use crate::Cx;
-use crate::refuse::Result;
+use crate::{Cx, Result};
 
 /// Interval of revalidation, within the five-second limit for revocation.
 pub(crate) const CHECK: Duration = Duration::from_secs(2);

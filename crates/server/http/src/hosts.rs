@@ -3,9 +3,11 @@
 
 use std::net::SocketAddr;
 
+use muster_control::{Error, Result};
+
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 
 /// The allowed host names, lower case, without ports.
 #[derive(Debug, Clone)]
@@ -31,9 +33,9 @@ impl Hosts {
     }
 
     /// Checks `Host`, `Origin` and `Sec-Fetch-Site` of any request, whatever its method.
-    pub(crate) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+    pub(crate) fn check(&self, headers: &HeaderMap, uri: &Uri) -> Result<()> {
         if headers.get_all(HOST).iter().count() > 1 {
-            return Err(Problem::new(Code::MalformedRequest, "the request names its host twice"));
+            return Err(Error::new(Code::MalformedRequest, "the request names its host twice"));
         }
         let text =
             |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or_default());
@@ -44,7 +46,7 @@ impl Hosts {
                     && uri.authority().is_none_or(|authority| self.allows(authority.as_str())) => {}
             _ => {
                 let detail = "the server does not serve this host name; an operator can add it to http.hosts";
-                return Err(Problem::new(Code::HostNotAllowed, detail));
+                return Err(Error::new(Code::HostNotAllowed, detail));
             }
         }
         let foreign_origin = text(ORIGIN).is_some_and(|origin| {
@@ -56,7 +58,7 @@ impl Hosts {
         });
         let foreign_fetch = headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site");
         if foreign_origin || foreign_fetch {
-            return Err(Problem::new(
+            return Err(Error::new(
                 Code::OriginNotAllowed,
                 "requests from pages of other sites are rejected",
             ));

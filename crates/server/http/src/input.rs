@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt as _;
-use muster_api::{Code, Problem};
-use muster_control::{Expected, Result, StreamSlot};
+use muster_api::Code;
+use muster_control::{Error, Expected, Result, StreamSlot};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ impl Input {
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T> {
         match read(&self.body, "body") {
             Err(_) if self.silent_body => {
-                Err(Problem::new(Code::InvalidRequest, "body: it does not match the schema"))
+                Err(Error::new(Code::InvalidRequest, "body: it does not match the schema"))
             }
             read => read,
         }
@@ -50,7 +50,7 @@ impl Input {
 
 /// Deserializes a value that passed its schema; what the type still rejects is reported by field.
 pub(crate) fn read<T: DeserializeOwned>(value: &Value, place: &str) -> Result<T> {
-    T::deserialize(value).map_err(|error| Problem::new(Code::InvalidRequest, format!("{place}: {error}")))
+    T::deserialize(value).map_err(|error| Error::new(Code::InvalidRequest, format!("{place}: {error}")))
 }
 
 /// Size up to which a body does not count as large.
@@ -75,24 +75,24 @@ pub(crate) async fn read_json(
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::new(
+        return Err(Error::new(
             Code::UnsupportedMediaType,
             "send the body as `Content-Type: application/json`",
         ));
     }
     let mut incoming = body.take().unwrap_or_default();
     let (bytes, held) = match tokio::time::timeout(timeout, collect(&mut incoming, limit, memory)).await {
-        Err(_) => return Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
+        Err(_) => return Err(Error::new(Code::RequestTimeout, "the body did not arrive in time")),
         Ok(Ok(collected)) => collected,
-        Ok(Err(problem)) => {
-            if problem.code == Code::RateLimited {
+        Ok(Err(error)) => {
+            if error.code == Code::RateLimited {
                 *body = Some(incoming);
             }
-            return Err(problem);
+            return Err(error);
         }
     };
     let value = crate::unique::parse(&bytes)
-        .map_err(|error| Problem::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))?;
+        .map_err(|error| Error::new(Code::MalformedRequest, format!("the body is not JSON: {error}")))?;
     Ok(JsonBody { value, held })
 }
 
@@ -122,10 +122,10 @@ pub(crate) async fn collect(
     let mut bytes = Vec::new();
     let (mut memory, mut held) = (Some(memory), None);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Problem::new(Code::MalformedRequest, "the body broke off"))?;
+        let frame = frame.map_err(|_| Error::new(Code::MalformedRequest, "the body broke off"))?;
         let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > limit {
-            return Err(Problem::new(Code::BodyTooLarge, format!("the body is larger than {limit} bytes")));
+            return Err(Error::new(Code::BodyTooLarge, format!("the body is larger than {limit} bytes")));
         }
         bytes.extend_from_slice(&data);
         if bytes.len() > SMALL_BODY
@@ -138,8 +138,8 @@ pub(crate) async fn collect(
 }
 
 /// Returns the refusal for too many concurrent large bodies of one share.
-pub(crate) fn too_many_large() -> Problem {
-    Problem::new(Code::RateLimited, "too many large requests of yours are arriving; wait and repeat")
+pub(crate) fn too_many_large() -> Error {
+    Error::new(Code::RateLimited, "too many large requests of yours are arriving; wait and repeat")
 }
 
 /// `If-Match`: a version in quotes, or `*`.
@@ -149,21 +149,21 @@ pub(crate) fn if_match(text: Option<&str>) -> Result<Option<Expected>> {
     match (text.trim(), number(text.trim())) {
         ("*", _) => Ok(Some(Expected::Any)),
         (_, Some(version)) => Ok(Some(Expected::Version(version))),
-        _ => Err(Problem::field("header/If-Match", "it must be a version in quotes, as in \"3\", or *")),
+        _ => Err(Error::field("header/If-Match", "it must be a version in quotes, as in \"3\", or *")),
     }
 }
 
 /// `Idempotency-Key`: visible ASCII, as a bare word or as a quoted string.
 pub(crate) fn idempotency_key(text: Option<&str>) -> Result<String> {
     let Some(text) = text else {
-        return Err(Problem::new(
+        return Err(Error::new(
             Code::IdempotencyKeyRequired,
             "send a key of your own as `Idempotency-Key`: the same key and body take effect once, however often sent",
         ));
     };
     let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
     if bare.is_empty() || bare.len() > 255 || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Problem::field("header/Idempotency-Key", "it must be 1 to 255 visible ASCII characters"));
+        return Err(Error::field("header/Idempotency-Key", "it must be 1 to 255 visible ASCII characters"));
     }
     Ok(bare.to_owned())
 }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(most_held.load(Ordering::SeqCst), 1, "no frame is kept");
         // One that never comes is not waited for.
         let began = std::time::Instant::now();
-        let silent = futures::stream::pending::<std::result::Result<Bytes, std::convert::Infallible>>();
+        let silent = futures::stream::pending::<Result<Bytes, std::convert::Infallible>>();
         drain(&mut Body::from_stream(silent), 100_000).await;
         assert!(began.elapsed() < 2 * DRAINING);
     }

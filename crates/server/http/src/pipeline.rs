@@ -9,10 +9,10 @@ use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use muster_api::{Code, Credential, Endpoint, Kind, Method, Problem};
+use muster_api::{Code, Credential, Endpoint, Kind, Method};
 use muster_control::{
-    AnswerSlot, Authenticated, Command, Cx, Platform, RateDecision, Result, Share, StreamKind, StreamSlot,
-    prepare_and_execute,
+    AnswerSlot, Authenticated, Command, Cx, Error, Platform, RateDecision, Result, Share, StreamKind,
+    StreamSlot, prepare_and_execute,
 };
 
 use muster_model::token::{Secret, TokenKind};
@@ -64,17 +64,16 @@ impl Server {
         let inside = self.pass(&endpoint, handler, path, &mut parts, &mut body, &correlation);
         let result = match AssertUnwindSafe(inside).catch_unwind().await {
             Ok(result) => result,
-            Err(_) => Err(Problem::new(
-                Code::Internal,
-                "the server failed; give the correlation id to the operator",
-            )),
+            Err(_) => {
+                Err(Error::new(Code::Internal, "the server failed; give the correlation id to the operator"))
+            }
         };
         // A connection that is closed on unread data is reset, and the client may never see why it was refused.
         if let Some(unread) = &mut body {
             drain(unread, self.body_limit).await;
         }
-        let failure = result.as_ref().err().map(|problem| (problem.code.as_str(), problem.detail.clone()));
-        let mut response = result.unwrap_or_else(|problem| respond::problem(problem, &correlation));
+        let failure = result.as_ref().err().map(|error| (error.code.as_str(), error.detail.clone()));
+        let mut response = result.unwrap_or_else(|error| respond::problem(error, &correlation));
         if let Ok(value) = HeaderValue::from_str(&correlation) {
             response.headers_mut().insert(respond::CORRELATION, value);
         }
@@ -126,16 +125,16 @@ impl Server {
         let address = parts.extensions.get::<Peer>().map(|peer| peer.0);
         let (actor, secret) = match self.authenticate(endpoint, &parts.headers, now).await {
             // An invalid credential counts against the address: guessing must not be free.
-            Err(problem) if problem.code == Code::Unauthenticated => {
+            Err(error) if error.code == Code::Unauthenticated => {
                 self.take_share("", &Share::of_address(address))?;
-                return Err(problem);
+                return Err(error);
             }
             authenticated => authenticated?,
         };
         let reserved = parts.extensions.get::<Reserve>().is_some();
         if reserved && !may_use_reserve(endpoint, actor.as_deref()) {
             self.platform.metrics.rate_limited.inc();
-            return Err(Problem::new(
+            return Err(Error::new(
                 Code::RateLimited,
                 "too many connections to the server, or from your address, are open; wait and repeat",
             ));
@@ -169,7 +168,7 @@ impl Server {
         // Counted only now: a body that never arrives must not hold a slot that others need.
         let _under_way = self.platform.limits.enter(&share).ok_or_else(|| {
             self.platform.metrics.rate_limited.inc();
-            Problem::new(Code::RateLimited, "your tenant has too many requests in progress; wait and repeat")
+            Error::new(Code::RateLimited, "your tenant has too many requests in progress; wait and repeat")
         })?;
         let input = Arc::new(Input {
             path: no_nul(path)?,
@@ -217,7 +216,7 @@ impl Server {
         }
     }
 
-    fn too_much_unread(&self) -> Problem {
+    fn too_much_unread(&self) -> Error {
         self.platform.metrics.rate_limited.inc();
         respond::too_much_unread()
     }
@@ -227,7 +226,7 @@ impl Server {
             RateDecision::Proceed => Ok(()),
             RateDecision::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
-                Err(Problem::new(Code::RateLimited, "your request rate limit is used up; wait and repeat"))
+                Err(Error::new(Code::RateLimited, "your request rate limit is used up; wait and repeat"))
             }
         }
     }
@@ -243,7 +242,7 @@ impl Server {
         }
         let refused = |why: &str| {
             self.platform.metrics.anonymous_refusals.inc();
-            Problem::new(Code::Unauthenticated, why)
+            Error::new(Code::Unauthenticated, why)
         };
         if let Some(authorization) = headers.get(AUTHORIZATION) {
             let text = authorization.to_str().unwrap_or_default();
@@ -270,7 +269,7 @@ impl Server {
             if !bool::from(expected.as_bytes().ct_eq(given.as_bytes())) {
                 let detail =
                     "send the `csrf_token` of the login as `X-CSRF-Token` with every request but a GET";
-                return Err(Problem::new(Code::CsrfRequired, detail));
+                return Err(Error::new(Code::CsrfRequired, detail));
             }
         }
         Ok((Some(actor), session))
@@ -279,7 +278,7 @@ impl Server {
     /// An invalid credential counts with missing ones: both are anonymous attempts.
     async fn checked(&self, secret: &str, now: jiff::Timestamp) -> Result<Arc<Authenticated>> {
         let checked = self.platform.authenticate(secret, now).await;
-        if matches!(&checked, Err(problem) if problem.code == Code::Unauthenticated) {
+        if matches!(&checked, Err(error) if error.code == Code::Unauthenticated) {
             self.platform.metrics.anonymous_refusals.inc();
         }
         checked
@@ -315,7 +314,7 @@ fn may_use_reserve(endpoint: &Endpoint, actor: Option<&Authenticated>) -> bool {
 /// Returns the path parameters, and refuses any that PostgreSQL cannot accept in a query.
 fn no_nul(path: Vec<String>) -> Result<Vec<String>> {
     match path.iter().any(|part| part.contains('\0')) {
-        true => Err(Problem::field("path", "a name must not contain the character U+0000")),
+        true => Err(Error::field("path", "a name must not contain the character U+0000")),
         false => Ok(path),
     }
 }
@@ -329,7 +328,5 @@ fn session_cookie(headers: &HeaderMap) -> Option<String> {
 fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     let Some(text) = header(headers, "last-event-id") else { return Ok(None) };
     let number = text.parse::<i64>().ok().filter(|number| *number >= 0);
-    number
-        .map(Some)
-        .ok_or_else(|| Problem::field("header/Last-Event-ID", "it must be the number of an event"))
+    number.map(Some).ok_or_else(|| Error::field("header/Last-Event-ID", "it must be the number of an event"))
 }

@@ -8,9 +8,9 @@ use axum::body::{Body, Bytes};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_control::status::disk_fault;
-use muster_control::{AnswerSlot, Cx, RateDecision, Share};
+use muster_control::{AnswerSlot, Cx, Error, RateDecision, Share};
 use tokio::sync::Mutex;
 
 use crate::listen::Peer;
@@ -89,7 +89,7 @@ pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<B
     let now = server.platform.env.now();
     let actor = match server.platform.authenticate(token, now).await {
         Ok(actor) => actor,
-        Err(problem) => return respond::problem(problem, &correlation_id),
+        Err(error) => return respond::problem(error, &correlation_id),
     };
     let cx = Cx {
         platform: server.platform.clone(),
@@ -101,8 +101,8 @@ pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<B
         answer_slot: AnswerSlot::default(),
     };
     if !cx.may_read_metrics() {
-        let problem = Problem::new(Code::PermissionDenied, "metrics are for operators");
-        return respond::problem(problem, &cx.correlation_id);
+        let error = Error::new(Code::PermissionDenied, "metrics are for operators");
+        return respond::problem(error, &cx.correlation_id);
     }
     if let Err(error) = server.platform.look_for_metrics().await {
         tracing::debug!(%error, "the gauges could not be updated");
@@ -128,9 +128,8 @@ fn hurried(server: &Arc<Server>, request: &Parts) -> Option<Response<Body>> {
         RateDecision::Proceed => None,
         RateDecision::Wait(_) => {
             server.platform.metrics.rate_limited.inc();
-            let problem =
-                Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat");
-            Some(respond::problem(problem, &server.correlation(&request.headers)))
+            let error = Error::new(Code::RateLimited, "too many requests from this address; wait and repeat");
+            Some(respond::problem(error, &server.correlation(&request.headers)))
         }
     }
 }

@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{HeaderMap, Response, StatusCode};
 use muster_api::{Code, Problem};
-use muster_control::{Answer, Limits, Reply, Share, UnreadBytes};
+use muster_control::{Answer, Error, Limits, Reply, Share, UnreadBytes};
 
 pub(crate) const CORRELATION: HeaderName = HeaderName::from_static("x-correlation-id");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -29,8 +29,8 @@ pub(crate) fn counted(bytes: impl Into<Bytes>, held: UnreadBytes) -> Bytes {
 }
 
 /// Returns the refusal for a caller that does not read its answers.
-pub(crate) fn too_much_unread() -> Problem {
-    Problem::new(
+pub(crate) fn too_much_unread() -> Error {
+    Error::new(
         Code::RateLimited,
         "too many answers to you or your tenant are not read yet; read them, and repeat",
     )
@@ -50,7 +50,9 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-pub(crate) fn problem(mut problem: Problem, correlation_id: &str) -> Response<Body> {
+/// Renders an error as a problem document (RFC 9457).
+pub(crate) fn problem(error: Error, correlation_id: &str) -> Response<Body> {
+    let mut problem = Problem::from(error);
     problem.correlation_id = correlation_id.to_owned();
     let body = serde_json::to_value(&problem).expect("a problem is JSON");
     let mut response = json(problem.status, "application/problem+json", body.to_string());

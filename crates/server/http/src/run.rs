@@ -13,9 +13,9 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::routing::{MethodFilter, MethodRouter, any, get, on};
 use jiff::SignedDuration;
-use muster_api::{Code, Method, Problem};
+use muster_api::{Code, Method};
 use muster_control::audit::{AuditHeadsError, AuditKey, HeadsDestination};
-use muster_control::{Keys, Options, Platform, Rates, first_start};
+use muster_control::{Error, Keys, Options, Platform, Rates, Result, first_start};
 use muster_db::{Location, Replica, Store, StoreError};
 use muster_engine::Timing;
 use muster_ids::Env;
@@ -251,8 +251,8 @@ pub async fn start(settings: &Settings, env: Env) -> Result<Running, StartError>
     let token_file = settings.file("operator.token_file", "operator.token");
     let first = first_start(&platform, |made| write_token(&token_file, made.operator_token.reveal()))
         .await
-        .map_err(|problem| StartError::FirstStart(problem.detail))?;
-    platform.check_keys().await.map_err(|problem| StartError::FirstStart(problem.detail))?;
+        .map_err(|error| StartError::FirstStart(error.detail))?;
+    platform.check_keys().await.map_err(|error| StartError::FirstStart(error.detail))?;
 
     let listener = TcpListener::bind(address).await.map_err(|error| StartError::Listen { address, error })?;
     let address = listener.local_addr().map_err(|error| StartError::Listen { address, error })?;
@@ -462,15 +462,15 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
             get(async move |request: Request| probes::document(&document, &request.into_parts().0)),
         )
         .fallback(async move |request: Request| {
-            let problem = Problem::new(
+            let error = Error::new(
                 Code::NotFound,
                 "there is nothing at this path; /openapi.json lists the endpoints",
             );
-            respond::problem(problem, &absent.correlation(request.headers()))
+            respond::problem(error, &absent.correlation(request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
-            let problem =
-                Problem::new(Code::MethodNotAllowed, "the path does not support this method; see `Allow`");
-            respond::problem(problem, &wrong.correlation(request.headers()))
+            let error =
+                Error::new(Code::MethodNotAllowed, "the path does not support this method; see `Allow`");
+            respond::problem(error, &wrong.correlation(request.headers()))
         })
 }

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
+use muster_control::{Error, Result};
+
 use jsonschema::Validator;
-use muster_api::{Code, Endpoint, FieldError, Problem, self_contained};
+use muster_api::{Code, Endpoint, FieldError, self_contained};
 use serde_json::{Map, Value, json};
 
 /// Schemas of all bodies and queries, compiled on first use: compiling all of them dominated the server's start, and
@@ -52,7 +54,7 @@ impl Schemas {
     }
 
     /// Validates a body; reports every error by its location.
-    pub(crate) fn check_body(&self, endpoint: &Endpoint, body: &Value) -> Result<(), Problem> {
+    pub(crate) fn check_body(&self, endpoint: &Endpoint, body: &Value) -> Result<()> {
         let Some(shape) = endpoint.body else { return Ok(()) };
         self.check(&shape.name(), body, "")
     }
@@ -69,7 +71,7 @@ impl Schemas {
     }
 
     /// Parses and validates the query of an endpoint, with numbers and booleans converted according to the schema.
-    pub(crate) fn read_query(&self, endpoint: &Endpoint, raw: &str) -> Result<Value, Problem> {
+    pub(crate) fn read_query(&self, endpoint: &Endpoint, raw: &str) -> Result<Value> {
         let properties = endpoint
             .query
             .map(|shape| self.document["components"]["schemas"][shape.name()]["properties"].clone())
@@ -77,7 +79,7 @@ impl Schemas {
         let mut object = Map::new();
         for (name, text) in url::form_urlencoded::parse(raw.as_bytes()) {
             let Some(schema) = properties.get(name.as_ref()) else {
-                return Err(Problem::field(format!("query/{name}"), "there is no such parameter"));
+                return Err(Error::field(format!("query/{name}"), "there is no such parameter"));
             };
             let value = match schema["type"].as_str() {
                 Some("integer") => text.parse::<i64>().map(Value::from).unwrap_or_else(|_| json!(text)),
@@ -85,7 +87,7 @@ impl Schemas {
                 _ => json!(text),
             };
             if object.insert(name.clone().into_owned(), value).is_some() {
-                return Err(Problem::field(format!("query/{name}"), "it is given twice"));
+                return Err(Error::field(format!("query/{name}"), "it is given twice"));
             }
         }
         let object = Value::Object(object);
@@ -96,7 +98,7 @@ impl Schemas {
     }
 
     /// Validates a value against a named schema; `at` is its location in the request.
-    pub(crate) fn check(&self, name: &str, value: &Value, at: &str) -> Result<(), Problem> {
+    pub(crate) fn check(&self, name: &str, value: &Value, at: &str) -> Result<()> {
         let Some(validator) = self.validator(name) else { return Ok(()) };
         let silent = self.is_silent(name);
         let mut errors: Vec<FieldError> = validator
@@ -120,7 +122,7 @@ impl Schemas {
         let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
         let place = if first.pointer.is_empty() { "the body" } else { &first.pointer };
         let detail = format!("{place}: {}{more}", first.detail);
-        Err(Problem::new(Code::InvalidRequest, detail).with_errors(errors))
+        Err(Error::new(Code::InvalidRequest, detail).with_fields(errors))
     }
 
     /// Returns the location of the first number such as 1.0 in the place of an integer: JSON Schema takes it for one, and the types
@@ -201,7 +203,7 @@ mod tests {
         let check = |body: Value| schemas.check("AllocationCreate", &body, "");
         check(json!({"name": "a", "gpus": 1})).unwrap();
         let refused = check(json!({"name": "a", "gpus": 1.0})).unwrap_err();
-        assert_eq!(refused.errors[0].pointer, "/gpus", "{refused:?}");
+        assert_eq!(refused.fields[0].pointer, "/gpus", "{refused:?}");
     }
 
     #[test]
@@ -211,7 +213,7 @@ mod tests {
         };
         check("Ärzte für GPUs ✓").unwrap();
         for name in ["a\u{1b}[31m", "a\nb", "a\n", "a\u{85}b", "\u{7f}"] {
-            assert_eq!(check(name).unwrap_err().errors[0].pointer, "/display_name", "{name:?}");
+            assert_eq!(check(name).unwrap_err().fields[0].pointer, "/display_name", "{name:?}");
         }
     }
 }

@@ -77,7 +77,7 @@ fn counted(
 
 fn with_heartbeat(
     frames: impl Stream<Item = Bytes> + Send + 'static,
-) -> impl Stream<Item = std::result::Result<Bytes, Infallible>> + Send + 'static {
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
     // The opening comment flushes the headers, so that a client knows it is connected.
     let opening = futures::stream::once(async { Ok(Bytes::from_static(b": muster\n\n")) });
     let rest = futures::stream::unfold(Box::pin(frames), |mut frames| async move {

@@ -12,9 +12,8 @@ use futures::stream::{SplitSink, SplitStream, unfold};
 use futures::{Sink, SinkExt as _, StreamExt as _};
 use http::Response;
 use http::request::Parts;
-use muster_api::Problem;
 use muster_control::stream::{End, Frame, LARGEST};
-use muster_control::{Cx, Result, stream};
+use muster_control::{Cx, Error, Result, stream};
 use tokio_tungstenite::tungstenite;
 
 use crate::input::Input;
@@ -41,9 +40,9 @@ impl Upgrade {
     pub(crate) async fn read(parts: &mut Parts) -> Result<Self> {
         let connected = parts.extensions.get::<Connected>().cloned();
         let pauses = parts.extensions.get::<PausesAllowed>().cloned();
-        let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await.map_err(|_| {
-            Problem::field("header/Upgrade", "join it by an upgrade to WebSocket, version 13")
-        })?;
+        let upgrade = WebSocketUpgrade::from_request_parts(parts, &())
+            .await
+            .map_err(|_| Error::field("header/Upgrade", "join it by an upgrade to WebSocket, version 13"))?;
         // Every message is written immediately: a full socket applies back pressure to the sender.
         let upgrade = upgrade
             .read_buffer_size(64 << 10)
@@ -81,11 +80,11 @@ struct Outgoing(SplitSink<WebSocket, Message>);
 impl Sink<Frame> for Outgoing {
     type Error = String;
 
-    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::result::Result<(), String>> {
+    fn poll_ready(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         self.0.poll_ready_unpin(cx).map_err(|error| error.to_string())
     }
 
-    fn start_send(mut self: Pin<&mut Self>, frame: Frame) -> std::result::Result<(), String> {
+    fn start_send(mut self: Pin<&mut Self>, frame: Frame) -> Result<(), String> {
         let message = match frame {
             Frame::Message(message) => Message::Binary(message.into()),
             Frame::Ping => Message::Ping(axum::body::Bytes::new()),
@@ -94,11 +93,11 @@ impl Sink<Frame> for Outgoing {
         self.0.start_send_unpin(message).map_err(|error| error.to_string())
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::result::Result<(), String>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         self.0.poll_flush_unpin(cx).map_err(|error| error.to_string())
     }
 
-    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::result::Result<(), String>> {
+    fn poll_close(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
         self.0.poll_close_unpin(cx).map_err(|error| error.to_string())
     }
 }

@@ -6,7 +6,6 @@ use muster_authz::Permission;
 use muster_db::FoundAdapter;
 use muster_ids::TypedId as _;
 
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `adapter_list`.
@@ -15,7 +14,7 @@ pub async fn list(cx: &Cx, project: &str, query: PageQuery) -> Result<Answer> {
     cx.authorize(Permission::AdapterList, scope, "project")?;
     let list = format!("adapters {project}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.adapter_list(page, project).await.map_err(refuse)?;
+    let mut items = cx.platform.store.adapter_list(page, project).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |found| found.adapter.id.uuid()).await?;
     Ok(Answer::new(&AdapterPage { items: items.iter().map(view).collect(), next_page_token }))
 }

@@ -1,6 +1,4 @@
 //! Complete an adapter step. The engine treats completion only as a trigger to verify the result.
-
-use muster_api::Problem;
 use muster_api::adapter_step::AdapterStepComplete;
 use muster_authz::Permission;
 use muster_db::{StepEnd, Tx};
@@ -10,7 +8,7 @@ use serde_json::{Value, json};
 use super::{own, reconcile, refuse_adapter, said_before, short, view};
 use crate::commit::target;
 use crate::outbox::Audited;
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `adapter_step_complete`.
 pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStepComplete) -> Result<Answer> {
@@ -32,7 +30,7 @@ pub async fn complete(cx: &Cx, project: &str, reference: &str, body: AdapterStep
         if given {
             let why =
                 format!("only a reconcile of the whole instance may contain it; the step is a {}", step.verb);
-            return Err(Problem::field(field, why));
+            return Err(Error::field(field, why));
         }
     }
     let mut tx = cx.platform.store.begin().await.map_err(refuse_adapter)?;

@@ -1,7 +1,6 @@
 //! Fail an adapter step, temporarily or permanently.
 
 use jiff::SignedDuration;
-use muster_api::Problem;
 use muster_api::adapter_step::AdapterStepFail;
 use muster_authz::Permission;
 use muster_db::{StepEnd, Tx};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use super::{own, refuse_adapter, said_before, short, view};
 use crate::commit::target;
 use crate::outbox::Audited;
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Maximum retry delay in seconds: one day.
 const LONGEST: i64 = 86_400;
@@ -24,7 +23,7 @@ const AFTER_A_FAILURE: SignedDuration = SignedDuration::from_secs(30);
 pub async fn fail(cx: &Cx, project: &str, reference: &str, body: AdapterStepFail) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterStepFail).await?;
     if body.retry_after_seconds.is_some_and(|seconds| !(0..=LONGEST).contains(&seconds)) {
-        return Err(Problem::field("/retry_after_seconds", format!("it must be from 0 to {LONGEST}")));
+        return Err(Error::field("/retry_after_seconds", format!("it must be from 0 to {LONGEST}")));
     }
     short("/adapter_detail", body.adapter_detail.as_ref())?;
     if said_before(&step, body.generation, AdapterStepState::Failed) {

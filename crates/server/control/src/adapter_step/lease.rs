@@ -4,7 +4,6 @@ use std::pin::pin;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::Problem;
 use muster_api::adapter_step::{AdapterIs, AdapterStepLease, CONTRACT, Leased};
 use muster_authz::Permission;
 use muster_db::Tx;
@@ -17,8 +16,7 @@ use serde_json::json;
 use super::{account, lease_length, path};
 use crate::commit::target;
 use crate::outbox::Audited;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Error, Result};
 
 /// Default maximum number of steps per response.
 const MOST: i64 = 16;
@@ -80,7 +78,7 @@ fn speaks(adapter: &AdapterIs) -> Result<()> {
              older adapter, or upgrade the platform",
             adapter.contract
         );
-        return Err(Problem::field("/adapter/contract", why));
+        return Err(Error::field("/adapter/contract", why));
     }
     Ok(())
 }
@@ -113,9 +111,9 @@ async fn note(cx: &Cx, account: ServiceAccountId, adapter: &AdapterIs, now: Time
         created_at: now,
         seen_at: now,
     };
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.adapter_seen(&seen).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)
+    let mut tx = platform.store.begin().await?;
+    tx.adapter_seen(&seen).await?;
+    tx.commit().await.map_err(Error::from)
 }
 
 /// Leases due steps. When idle this costs two reads and no commit.
@@ -124,21 +122,20 @@ async fn take(cx: &Cx, request: &LeaseRequest, now: Timestamp) -> Result<Vec<Ada
     let (steps, looks) = tokio::try_join!(
         store.adapter_step_any(request.account, now),
         store.instance_reconcile_any(request.account, now)
-    )
-    .map_err(refuse)?;
+    )?;
     if !steps && !looks {
         return Ok(Vec::new());
     }
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     match write(cx, &mut tx, request, now).await {
         Ok(taken) => {
-            tx.commit().await.map_err(refuse)?;
+            tx.commit().await?;
             cx.platform.sealer_wake.notify_one();
             Ok(taken)
         }
         Err(error) => {
             tx.rollback().await;
-            Err(refuse(error))
+            Err(Error::from(error))
         }
     }
 }

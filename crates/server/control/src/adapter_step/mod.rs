@@ -23,16 +23,15 @@ pub use progress::progress;
 pub(crate) use waiting::Leases;
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::adapter_step as api;
-use muster_api::{Code, Problem};
 use muster_authz::{Permission, PrincipalKind};
 use muster_db::StoreError;
 use muster_ids::{AdapterStepId, ServiceAccountId};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use serde_json::{Map, Value};
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Default lease length in seconds without a heartbeat.
 const LEASE: i64 = 30;
@@ -51,7 +50,7 @@ fn account(cx: &Cx) -> Result<ServiceAccountId> {
         PrincipalKind::ServiceAccount { id, .. } => Ok(*id),
         PrincipalKind::User { .. } => {
             let why = "adapters work under a service account; people watch with `muster adapter-step list`";
-            Err(Problem::new(Code::PermissionDenied, why))
+            Err(Error::new(Code::PermissionDenied, why))
         }
     }
 }
@@ -67,24 +66,24 @@ pub(crate) async fn own(
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(permission, scope, "adapter step")?;
     let account = account(cx)?;
-    let absent = || Problem::not_found("adapter step");
+    let absent = || Error::not_found("adapter step");
     let id = reference.parse::<AdapterStepId>().map_err(|_| absent())?;
-    let found = cx.platform.store.adapter_step_lookup(id).await.map_err(refuse)?;
+    let found = cx.platform.store.adapter_step_lookup(id).await?;
     let own = |step: &AdapterStep| step.project_id == project && step.operator_account_id == account;
     found.filter(own).ok_or_else(absent)
 }
 
 /// Returns the error for a request under an expired or superseded lease.
-pub(crate) fn fenced() -> Problem {
+pub(crate) fn fenced() -> Error {
     let why = "the lease is over: it lapsed, another adapter leased the step, or the step was withdrawn; drop it and lease again";
-    Problem::new(Code::Fenced, why)
+    Error::new(Code::Fenced, why)
 }
 
-/// Maps a store error to the problem an adapter receives.
-fn refuse_adapter(error: StoreError) -> Problem {
+/// Maps a store error to the error an adapter receives.
+fn refuse_adapter(error: StoreError) -> Error {
     match error {
         StoreError::Fenced => fenced(),
-        error => refuse(error),
+        error => Error::from(error),
     }
 }
 
@@ -108,7 +107,7 @@ fn short(field: &str, detail: Option<&Map<String, Value>>) -> Result<()> {
         return Ok(());
     }
     let why = format!("it has {length} bytes; at most {DETAIL} are allowed: shorten it");
-    Err(Problem::field(field, why))
+    Err(Error::field(field, why))
 }
 
 fn verb(verb: AdapterVerb) -> api::AdapterVerb {

@@ -17,19 +17,18 @@ use super::complete::{audited, end};
 use super::{refuse_adapter, view};
 use crate::health::{Assessed, Facts, assess_in};
 use crate::instance::{health_in, manifest_of};
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Error, Result};
 
 /// Completes a reconcile step.
 pub(super) async fn reconciled(cx: &Cx, step: &AdapterStep, body: AdapterStepComplete) -> Result<Answer> {
     let store = &cx.platform.store;
-    let gone = || refuse(StoreError::Gone("instance".to_owned()));
-    let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
+    let gone = || Error::from(StoreError::Gone("instance".to_owned()));
+    let instance = store.instance_lookup(step.instance_id).await?.ok_or_else(gone)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     match write(cx, &mut tx, step, manifest, &body).await {
         Ok(Reconciled { ended, opened, refused_reports }) => {
-            tx.commit().await.map_err(refuse)?;
+            tx.commit().await?;
             cx.platform.sealer_wake.notify_one();
             if opened {
                 cx.platform.engine.wake.notify_one();

@@ -13,10 +13,9 @@ use muster_model::instance::Component;
 use muster_model::member::Member;
 
 use super::{object, view};
-use crate::Cx;
 use crate::instance::{default_capacity, health, manifest_of};
 use crate::member;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns the steps, each with its instance's snapshot. A step with an unreadable instance is left out and is offered again
 /// when its lease expires, so that the other steps are not lost with it.
@@ -26,8 +25,8 @@ pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<V
         if let Entry::Vacant(place) = read.entry(step.instance_id) {
             match snapshot(cx, step.instance_id).await {
                 Ok(snapshot) => _ = place.insert(snapshot),
-                Err(problem) => {
-                    tracing::error!(instance_id = %step.instance_id, why = problem.detail, "the snapshot of an instance cannot be serialized");
+                Err(error) => {
+                    tracing::error!(instance_id = %step.instance_id, why = error.detail, "the snapshot of an instance cannot be serialized");
                 }
             }
         }
@@ -41,8 +40,8 @@ pub(super) async fn with_snapshots(cx: &Cx, steps: Vec<AdapterStep>) -> Result<V
 /// Reads an instance's snapshot.
 pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
     let store = &cx.platform.store;
-    let gone = || refuse(StoreError::Gone("instance".to_owned()));
-    let instance = store.instance_lookup(id).await.map_err(refuse)?.ok_or_else(gone)?;
+    let gone = || Error::from(StoreError::Gone("instance".to_owned()));
+    let instance = store.instance_lookup(id).await?.ok_or_else(gone)?;
     let (release, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     let (network, components, members, places, unwitnessed_at) = tokio::try_join!(
         store.network_lookup(instance.network_id),
@@ -50,8 +49,7 @@ pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
         store.member_living(id),
         store.member_places(id),
         store.instance_unwitnessed_at(id)
-    )
-    .map_err(refuse)?;
+    )?;
     let places: BTreeMap<_, _> = places.iter().map(|place| (place.member_id, place)).collect();
     let told = |member: &Member| {
         let place = places.get(&member.id).copied();

@@ -1,14 +1,11 @@
 //! Validation of an adapter's task: whether it makes sense, and whether the adapter may have the named secrets written.
-
-use muster_api::Problem;
 use muster_manifest::{Manifest, secret_references};
 use muster_model::instance::Instance;
 use muster_wire::task::{CellAct, FilesOrder};
 
-use crate::Cx;
 use crate::cell::check::{Fault, command_fault, environment, ours, path_fault};
-use crate::refuse::{Result, refuse};
 use crate::secret::{Named, named};
+use crate::{Cx, Error, Result};
 
 /// Maximum total size of the files of one task.
 const FILES: usize = 512 * 1024;
@@ -57,9 +54,8 @@ pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, a
     let CellAct::Files(order) = act else { return Ok(()) };
     let configured = secret_references(&manifest.config_schema, &instance.config);
     for (index, given) in order.secrets.iter().enumerate() {
-        let wrong = |why: &str| Problem::field(format!("/act/files/secrets/{index}/secret"), why);
-        let found =
-            named(&cx.platform.store, instance.project_id, &given.secret, cx.now).await.map_err(refuse)?;
+        let wrong = |why: &str| Error::field(format!("/act/files/secrets/{index}/secret"), why);
+        let found = named(&cx.platform.store, instance.project_id, &given.secret, cx.now).await?;
         match found.ok_or_else(|| wrong("the project has no such secret"))? {
             Named::Runtime(secret) => {
                 if secret.instance_id != Some(instance.id) {

@@ -1,8 +1,8 @@
 //! Create a task in a member's cell, under the lease of a step of the same instance.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::adapter_step::{AdapterTaskCreate, TaskEffect};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::{StoreError, Tx};
 use muster_engine::cell::act_details;
@@ -23,8 +23,7 @@ use crate::adapter_step::{fenced, own};
 use crate::commit::target;
 use crate::instance::manifest_of;
 use crate::outbox::Audited;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Error, Result};
 
 /// Maximum number of open tasks per lease. Further tasks are rejected until some have ended, so that one step cannot fill a
 /// node's queue.
@@ -37,7 +36,7 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
     let step = own(cx, project, reference, Permission::AdapterTaskCreate).await?;
     let (operation, key) = (operation_of(&step), key_of(&step, &body.key));
     let store = &cx.platform.store;
-    let asked = store.task_by_key(operation, &key).await.map_err(refuse)?;
+    let asked = store.task_by_key(operation, &key).await?;
     let mut aside = None;
     let planned = match asked {
         Some(asked) => {
@@ -50,27 +49,27 @@ pub async fn create(cx: &Cx, project: &str, reference: &str, body: AdapterTaskCr
         }
         None => Some(planned(cx, &step, &body, key.clone()).await?),
     };
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     let written = match &planned {
         Some(planned) => queue(cx, &mut tx, &step, &body, planned, aside.as_ref()).await,
         None => tx.adapter_step_fence(step.id, body.generation, cx.now).await.map_err(refuse_task),
     };
     match written {
         Ok(()) => {
-            tx.commit().await.map_err(refuse)?;
+            tx.commit().await?;
             cx.platform.sealer_wake.notify_one();
         }
-        Err(problem) => {
+        Err(error) => {
             tx.rollback().await;
-            return Err(problem);
+            return Err(error);
         }
     }
     if let Some(planned) = &planned {
         cx.platform.fleet.wake(planned.task.node_id);
     }
     // The stored task is authoritative, whichever server or request created it first.
-    let gone = || refuse(StoreError::Gone("task".to_owned()));
-    let task = store.task_by_key(operation, &key).await.map_err(refuse)?.ok_or_else(gone)?;
+    let gone = || Error::from(StoreError::Gone("task".to_owned()));
+    let task = store.task_by_key(operation, &key).await?.ok_or_else(gone)?;
     let task = until_ended(cx, task, body.wait_seconds.unwrap_or(0)).await?;
     Ok(Answer::new(&view(&step, &task)))
 }
@@ -112,33 +111,33 @@ fn effect_of(body: &AdapterTaskCreate) -> TaskEffect {
     })
 }
 
-fn refuse_task(error: StoreError) -> Problem {
+fn refuse_task(error: StoreError) -> Error {
     match error {
         StoreError::Fenced => fenced(),
-        error => refuse(error),
+        error => Error::from(error),
     }
 }
 
 /// Returns the error for a change by a reconcile step. Its snapshot may be stale: the change could undo the work of a
 /// member's step.
-fn member_step_running() -> Problem {
+fn member_step_running() -> Error {
     let why = "a step of a member is open, or ended since this reconcile began: change nothing in it, \
                complete it, and reconcile again; send `\"effect\": \"reads\"` for a task that only reads, \
                and `\"concurrent\"` for a change that is safe beside such steps";
-    Problem::new(Code::MemberStepRunning, why)
+    Error::new(Code::MemberStepRunning, why)
 }
 
 /// Ensures that a lease has not created too many tasks.
 fn ensure_few((all, open): (i64, i64)) -> Result<()> {
     if open >= MOST_OPEN {
         let why = format!("{open} tasks of this lease have not ended: wait for some of them, then retry");
-        return Err(Problem::new(Code::RateLimited, why));
+        return Err(Error::new(Code::RateLimited, why));
     }
     if all >= MOST {
         let why = format!(
             "this lease created {all} tasks: fail the step with `retry_after_seconds`, and continue under the next lease"
         );
-        return Err(Problem::new(Code::TooManyTasks, why));
+        return Err(Error::new(Code::TooManyTasks, why));
     }
     Ok(())
 }
@@ -153,7 +152,7 @@ async fn overtaken(
     if asked.state != TaskState::Done || asked.generation >= body.generation {
         return Ok(None);
     }
-    let mut of_step = cx.platform.store.task_list(operation_of(step)).await.map_err(refuse)?;
+    let mut of_step = cx.platform.store.task_list(operation_of(step)).await?;
     of_step.retain(|task| task.key.starts_with(&key_of(step, "")));
     Ok(is_overtaken(&asked, &of_step).then_some(asked))
 }
@@ -191,16 +190,16 @@ fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
 
 async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: String) -> Result<Planned> {
     if let Some((field, why)) = check::fault(&body.act) {
-        return Err(Problem::field(field, why));
+        return Err(Error::field(field, why));
     }
     let (member, cell, allocation) = place(cx, step, body).await?;
     let store = &cx.platform.store;
-    let gone = || refuse(StoreError::Gone("instance".to_owned()));
-    let instance = store.instance_lookup(step.instance_id).await.map_err(refuse)?.ok_or_else(gone)?;
+    let gone = || Error::from(StoreError::Gone("instance".to_owned()));
+    let instance = store.instance_lookup(step.instance_id).await?.ok_or_else(gone)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     check::secrets(cx, &instance, &manifest, &body.act).await?;
-    let details = act_details(store, &cell, &allocation, body.act.clone()).await.map_err(refuse)?;
-    let corrupt = || refuse(StoreError::Corrupt("details of a task"));
+    let details = act_details(store, &cell, &allocation, body.act.clone()).await?;
+    let corrupt = || Error::from(StoreError::Corrupt("details of a task"));
     let mut payload = serde_json::to_value(&details).map_err(|_| corrupt())?;
     if effect_of(body) == TaskEffect::Reads {
         payload[READS] = json!(true);
@@ -230,11 +229,11 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
 /// Returns the member's cell. A member of another instance is reported as not found.
 async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<(Member, Cell, Allocation)> {
     let store = &cx.platform.store;
-    let found = store.member_lookup(body.member_id).await.map_err(refuse)?;
+    let found = store.member_lookup(body.member_id).await?;
     let member = found
         .filter(|member| member.instance_id == step.instance_id && member.state != MemberState::Removed)
-        .ok_or_else(|| Problem::not_found("member"))?;
-    let no = |why: String| Problem::new(Code::InvalidState, why);
+        .ok_or_else(|| Error::not_found("member"))?;
+    let no = |why: String| Error::new(Code::InvalidState, why);
     if member.fenced {
         return Err(no(format!(
             "the node of {} is unreachable, and the member is fenced: leave it out",
@@ -242,7 +241,7 @@ async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<
         )));
     }
     let cell = match member.cell_id {
-        Some(id) => store.cell_lookup(id).await.map_err(refuse)?,
+        Some(id) => store.cell_lookup(id).await?,
         None => None,
     };
     let Some(cell) = cell.filter(|cell| cell.state == CellState::Running && !cell.fenced) else {
@@ -251,8 +250,8 @@ async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<
             member.name, member.name, member.state
         )));
     };
-    let gone = || refuse(StoreError::Gone("allocation".to_owned()));
-    let allocation = store.allocation_lookup(cell.allocation_id).await.map_err(refuse)?.ok_or_else(gone)?;
+    let gone = || Error::from(StoreError::Gone("allocation".to_owned()));
+    let allocation = store.allocation_lookup(cell.allocation_id).await?.ok_or_else(gone)?;
     if allocation.state != AllocationState::Active {
         return Err(no(format!("the allocation of {} is {}", member.name, allocation.state)));
     }
@@ -281,7 +280,7 @@ fn runs_for(act: &CellAct) -> SignedDuration {
 /// Ensures that a repeated key comes with the same request: otherwise the adapter would take the result of one task for that
 /// of another.
 async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
-    let member = cx.platform.store.member_lookup(body.member_id).await.map_err(refuse)?;
+    let member = cx.platform.store.member_lookup(body.member_id).await?;
     let cell = member.and_then(|member| member.cell_id).map(|cell| cell.to_string());
     let is_there = cell.is_none_or(|cell| asked.payload["cell"]["cell_id"] == cell.as_str());
     let act = serde_json::to_value(&body.act).unwrap_or_default();
@@ -289,5 +288,5 @@ async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
         return Ok(());
     }
     let why = "this key was used for a different task: choose another key, or repeat the same task";
-    Err(Problem::new(Code::InvalidState, why))
+    Err(Error::new(Code::InvalidState, why))
 }

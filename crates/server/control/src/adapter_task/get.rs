@@ -1,6 +1,4 @@
 //! Show the state of a task in a cell.
-
-use muster_api::Problem;
 use muster_api::adapter_step::AdapterTaskQuery;
 use muster_authz::Permission;
 use muster_ids::TaskId;
@@ -9,8 +7,7 @@ use muster_model::task::Task;
 use super::wait::until_ended;
 use super::{key_of, operation_of, view};
 use crate::adapter_step::own;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `adapter_task_get`. A task of another step is reported as not found.
 pub async fn get(
@@ -21,9 +18,9 @@ pub async fn get(
     query: AdapterTaskQuery,
 ) -> Result<Answer> {
     let step = own(cx, project, reference, Permission::AdapterTaskGet).await?;
-    let absent = || Problem::not_found("task");
+    let absent = || Error::not_found("task");
     let id = task.parse::<TaskId>().map_err(|_| absent())?;
-    let found = cx.platform.store.task_lookup(id).await.map_err(refuse)?;
+    let found = cx.platform.store.task_lookup(id).await?;
     let own =
         |task: &Task| task.operation_id == operation_of(&step) && task.key.starts_with(&key_of(&step, ""));
     let task = found.filter(own).ok_or_else(absent)?;

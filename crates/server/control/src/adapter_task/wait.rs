@@ -7,8 +7,7 @@ use muster_ids::TaskId;
 use muster_model::task::{Task, TaskState};
 use tokio::sync::broadcast;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Poll interval of a waiting request: the agent may have reported to another replica.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,7 +22,7 @@ pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result
     // Subscribe before the query, so that an end during it wakes this request.
     let mut ended = platform.tasks_ended.subscribe();
     let mut stopping = platform.stopping.subscribe();
-    let gone = || refuse(StoreError::Gone("task".to_owned()));
+    let gone = || Error::from(StoreError::Gone("task".to_owned()));
     let mut checked = tokio::time::Instant::now();
     loop {
         // An adapter revoked during the wait gets no result.
@@ -31,7 +30,7 @@ pub(super) async fn until_ended(cx: &Cx, mut task: Task, seconds: u64) -> Result
             cx.again().await?;
             checked = tokio::time::Instant::now();
         }
-        task = platform.store.task_lookup(task.id).await.map_err(refuse)?.ok_or_else(gone)?;
+        task = platform.store.task_lookup(task.id).await?.ok_or_else(gone)?;
         if has_ended(&task) {
             return Ok(task);
         }
@@ -58,11 +57,11 @@ fn has_ended(task: &Task) -> bool {
 /// outcome.
 async fn expire(cx: &Cx, task: &Task) -> Result<Task> {
     let store = &cx.platform.store;
-    let mut tx = store.begin().await.map_err(refuse)?;
-    tx.task_expire(task.id, cx.platform.env.now()).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)?;
-    let gone = || refuse(StoreError::Gone("task".to_owned()));
-    store.task_lookup(task.id).await.map_err(refuse)?.ok_or_else(gone)
+    let mut tx = store.begin().await?;
+    tx.task_expire(task.id, cx.platform.env.now()).await?;
+    tx.commit().await?;
+    let gone = || Error::from(StoreError::Gone("task".to_owned()));
+    store.task_lookup(task.id).await?.ok_or_else(gone)
 }
 
 async fn until(ended: &mut broadcast::Receiver<TaskId>, id: TaskId) {

@@ -1,7 +1,7 @@
 //! Logic shared by all commands that start an operation on an allocation.
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_engine::Definition;
 use muster_engine::allocation::{find_interruption, is_kept, occupants};
@@ -14,8 +14,7 @@ use serde_json::{Value, json};
 use super::subject;
 use crate::capacity::amounts;
 use crate::operation::{Submission, plan, submit};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Maximum number of cells named in an error message.
 const NAMED: usize = 5;
@@ -37,7 +36,7 @@ pub(super) struct Act {
 /// Prepares the operation.
 pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
     let Act { allocation, definition, .. } = act;
-    let under_way = cx.platform.store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?;
+    let under_way = cx.platform.store.operation_open_on(allocation.id.uuid()).await?;
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
         && !act.dry_run
         // A release that is blocked before it removed anything can be superseded by another release, and one that is not
@@ -48,7 +47,7 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
             "{} is already in progress: follow it with `muster operation watch {}`",
             same.kind, same.id
         );
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     let mut touched = vec![allocation.id.to_string()];
     touched.extend(act.touched);
@@ -90,7 +89,7 @@ const MEMBERS_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Returns the cells that a restart interrupts.
 pub(super) async fn interrupted(cx: &Cx, allocation: &Allocation) -> Result<Interrupted> {
-    let cells = cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?;
+    let cells = cx.platform.store.cell_live_in(allocation.id).await?;
     let mut touched: Vec<String> = cells.iter().map(|cell| cell.id.to_string()).collect();
     touched.extend(cells.iter().filter_map(|cell| cell.member_id).map(|id| id.to_string()));
     let within = match cells.iter().any(|cell| cell.member_id.is_some()) {
@@ -108,13 +107,13 @@ pub(super) async fn interrupted(cx: &Cx, allocation: &Allocation) -> Result<Inte
 /// Ensures that the cells in it can be restarted now: the caller may recover members, and no quorum is lost unless forced.
 pub(super) async fn ensure_restartable(cx: &Cx, allocation: &Allocation, force: bool) -> Result<()> {
     let store = &cx.platform.store;
-    let found = occupants(store, &cx.platform.engine.releases, allocation.id).await.map_err(refuse)?;
+    let found = occupants(store, &cx.platform.engine.releases, allocation.id).await?;
     if found.is_empty() {
         return Ok(());
     }
     cx.authorize(Permission::MemberRecover, allocation.scope(), "allocation")?;
-    match find_interruption(store, &found, force).await.map_err(refuse)? {
-        Some(why) => Err(Problem::new(Code::InvalidState, why)),
+    match find_interruption(store, &found, force).await? {
+        Some(why) => Err(Error::new(Code::InvalidState, why)),
         None => Ok(()),
     }
 }

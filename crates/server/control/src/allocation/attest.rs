@@ -1,7 +1,7 @@
 //! Attest that nothing of an allocation is left, where no evidence can be collected.
 
+use muster_api::Code;
 use muster_api::allocation::AllocationAttest;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::{definition, resolve};
 use muster_ids::TypedId as _;
@@ -13,8 +13,7 @@ use serde_json::json;
 use super::path;
 use crate::commit::target;
 use crate::operation::resume_blocked;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx, PreparedCommand, operation};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, operation};
 
 /// Prepares `allocation_attest`. Only for unreachable nodes: a node that answers is always verified instead.
 pub async fn attest(
@@ -26,8 +25,8 @@ pub async fn attest(
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationAttest, allocation.scope(), "allocation")?;
     let store = &cx.platform.store;
-    let invalid = |detail: &str| Problem::new(Code::InvalidState, detail.to_owned());
-    let under_way = store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?.pop();
+    let invalid = |detail: &str| Error::new(Code::InvalidState, detail.to_owned());
+    let under_way = store.operation_open_on(allocation.id.uuid()).await?.pop();
     // An allocation that is being re-created for its owner cannot be attested; the owner releases it first.
     let undone = |operation: &Operation| {
         let blocked = operation.state == OperationState::Blocked;
@@ -37,7 +36,7 @@ pub async fn attest(
         .filter(|operation| operation.kind == "allocation.release" || undone(operation))
         .ok_or_else(|| invalid("release it first: an attestation ends a release, it does not start one"))?;
     let node = match allocation.node_id {
-        Some(node) => store.node_lookup(node).await.map_err(refuse)?,
+        Some(node) => store.node_lookup(node).await?,
         None => None,
     };
     if node.is_none_or(|node| node.unreachable_since.is_none()) {

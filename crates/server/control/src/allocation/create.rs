@@ -1,8 +1,8 @@
 //! Request capacity on a node.
 
+use muster_api::Code;
 use muster_api::allocation::AllocationCreate;
 use muster_api::operation::Started;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::allocation::CREATE;
 use muster_engine::{OperationRequest, accept};
@@ -15,9 +15,8 @@ use super::{path, shape_of, strategy_of};
 use crate::capacity::{PlannedAllocations, amounts, ensure_possible, foresee, with_defaults};
 use crate::commit::target;
 use crate::operation::started;
-use crate::refuse::Result;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, operation};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, operation};
 
 /// Prepares `allocation_create`.
 pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<PreparedCommand> {
@@ -25,14 +24,14 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Pr
     cx.authorize(Permission::AllocationCreate, scope, "project")?;
     for (field, time) in [("/wait_until", body.wait_until), ("/expires_at", body.expires_at)] {
         if time.is_some_and(|time| time <= cx.now) {
-            return Err(Problem::field(field, "it is in the past"));
+            return Err(Error::field(field, "it is in the past"));
         }
     }
     let operation_id: OperationId = cx.platform.env.id();
     let capacity = with_defaults(body.gpus, body.cpus, body.memory_mb, body.disk_mb);
-    ensure_possible(cx, &capacity, |resource, why| Problem::field(format!("/{}", resource.field()), why))
+    ensure_possible(cx, &capacity, |resource, why| Error::field(format!("/{}", resource.field()), why))
         .await?;
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let id: AllocationId = cx.platform.env.id();
     let allocation = Allocation {
         labels: checked_labels(body.labels)?,
@@ -85,7 +84,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Pr
         Box::pin(async move {
             if !tx.quota_take(project_id, 1, allocation.capacity).await? {
                 let excess = tx.quota_excess(project_id, 1, &allocation.capacity).await?;
-                return Err(Problem::new(Code::QuotaExceeded, excess).into());
+                return Err(Error::new(Code::QuotaExceeded, excess));
             }
             tx.allocation_request(&allocation).await?;
             tx.operation_open(&opened).await?;

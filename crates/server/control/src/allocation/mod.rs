@@ -30,8 +30,7 @@ use muster_model::{allocation, placement};
 
 use crate::capacity::amounts;
 use crate::operation::Subject;
-use crate::refuse::{Result, refuse};
-use crate::{Cx, operation};
+use crate::{Cx, Result, operation};
 
 /// Returns the subject of an operation on an allocation.
 fn subject(allocation: &Allocation) -> Subject {
@@ -138,11 +137,11 @@ pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::A
         _ => None,
     };
     if let Some(id) = evidence {
-        let found = store.witness_lookup(id).await.map_err(refuse)?;
+        let found = store.witness_lookup(id).await?;
         view.evidence = found.map(|witness| operation::witness_kind(witness.kind));
     }
     if allocation.state == AllocationState::Placing {
-        view.queue_position = Some(store.queue_position(allocation.id).await.map_err(refuse)?);
+        view.queue_position = Some(store.queue_position(allocation.id).await?);
     }
     Ok(view)
 }

@@ -1,16 +1,15 @@
 //! Release an allocation.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::allocation::AllocationRelease;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::allocation::{Obstacle, Occupants, RELEASE, find_obstacle, occupants};
 use muster_model::allocation::Allocation;
 use serde_json::json;
 
 use super::act::{Act, act};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Maximum number of members named in an error message.
 const NAMED: usize = 5;
@@ -36,21 +35,19 @@ pub async fn release(
     }
     if allocation.state.is_final() {
         let detail = format!("it is {}: nothing is left to release", allocation.state);
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     if allocation.protected {
         let name = &allocation.name;
         let detail =
             format!("it is protected: run `muster allocation update {name} --protected=false` first");
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     let found = members_in(cx, &allocation).await?;
     if !cascade {
         ensure_no_members(&found)?;
-    } else if let Some(Obstacle::Needed(why)) =
-        find_obstacle(&cx.platform.store, &found, force).await.map_err(refuse)?
-    {
-        return Err(Problem::new(Code::InvalidState, why));
+    } else if let Some(Obstacle::Needed(why)) = find_obstacle(&cx.platform.store, &found, force).await? {
+        return Err(Error::new(Code::InvalidState, why));
     }
     let members: Vec<&str> =
         found.iter().flat_map(|of| &of.members).map(|member| member.name.as_str()).collect();
@@ -78,7 +75,7 @@ pub async fn release(
 
 /// Returns the members in it that are not being removed, by instance.
 async fn members_in(cx: &Cx, allocation: &Allocation) -> Result<Vec<Occupants>> {
-    occupants(&cx.platform.store, &cx.platform.engine.releases, allocation.id).await.map_err(refuse)
+    occupants(&cx.platform.store, &cx.platform.engine.releases, allocation.id).await.map_err(Error::from)
 }
 
 /// Ensures that every member left in it is already being removed: a release would tear any other out of its instance.
@@ -94,5 +91,5 @@ fn ensure_no_members(found: &[Occupants]) -> Result<()> {
         "it holds members of instances ({named}{more}): remove or replace them first (`muster member \
          remove`), remove them with it (`--cascade`), or decommission their instance"
     );
-    Err(Problem::new(Code::InvalidState, detail))
+    Err(Error::new(Code::InvalidState, detail))
 }

@@ -1,7 +1,7 @@
 //! Change the size of an allocation, on the same node.
 
+use muster_api::Code;
 use muster_api::allocation::AllocationResize;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::allocation::RESIZE;
 use muster_model::allocation::{AllocationShape, AllocationState};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::act::{Act, act, ensure_restartable, interrupted, named};
 use crate::capacity::ensure_possible;
-use crate::{Cx, PreparedCommand, Result};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `allocation_resize`.
 pub async fn resize(
@@ -24,11 +24,11 @@ pub async fn resize(
     cx.ensure_operated(&allocation).await?;
     if allocation.state != AllocationState::Active {
         let detail = format!("only an active allocation can be resized; it is {}", allocation.state);
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     if allocation.shape == AllocationShape::Baremetal {
         let detail = "a baremetal allocation has all of its node: create another one instead";
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     let before = allocation.capacity;
     let target = Capacity {
@@ -39,22 +39,18 @@ pub async fn resize(
     };
     if target.disk_mb < before.disk_mb {
         let why = "a disk cannot shrink: create another allocation, or keep the size";
-        return Err(Problem::field("/disk_mb", why));
+        return Err(Error::field("/disk_mb", why));
     }
     if target == before {
-        return Err(Problem::field(
-            "/gpus",
-            "it has this size already: name at least one amount that differs",
-        ));
+        return Err(Error::field("/gpus", "it has this size already: name at least one amount that differs"));
     }
-    ensure_possible(cx, &target, |resource, why| Problem::field(format!("/{}", resource.field()), why))
-        .await?;
+    ensure_possible(cx, &target, |resource, why| Error::field(format!("/{}", resource.field()), why)).await?;
     // A cell keeps its GPUs for its lifetime; its other resources are resized in place.
     let found = interrupted(cx, &allocation).await?;
     let restart = target.gpus != before.gpus && !found.names.is_empty();
     let force = body.force.unwrap_or(false);
     if force && body.restart != Some(true) {
-        return Err(Problem::field("/force", "it applies to restarted cells: use it with `restart`"));
+        return Err(Error::field("/force", "it applies to restarted cells: use it with `restart`"));
     }
     if restart && body.restart != Some(true) {
         let detail = format!(
@@ -62,11 +58,11 @@ pub async fn resize(
              with the others, or destroy them first",
             named(&found.names)
         );
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     if let Some((cell, last)) = found.last_gpu.as_ref().filter(|(_, last)| restart && *last >= target.gpus) {
         let why = format!("the cell {cell} uses GPU {last}: destroy it first, or keep more than {last} GPUs");
-        return Err(Problem::field("/gpus", why));
+        return Err(Error::field("/gpus", why));
     }
     if restart {
         ensure_restartable(cx, &allocation, force).await?;

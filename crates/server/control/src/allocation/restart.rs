@@ -1,14 +1,14 @@
 //! Re-create an allocation's sandbox, on the same node.
 
+use muster_api::Code;
 use muster_api::allocation::AllocationRestart;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::allocation::RESTART;
 use muster_model::allocation::AllocationState;
 use serde_json::json;
 
 use super::act::{Act, act, ensure_restartable, interrupted};
-use crate::{Cx, PreparedCommand, Result};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `allocation_restart`. Processes in its cells are stopped with the sandbox and started again in the new one.
 pub async fn restart(
@@ -22,7 +22,7 @@ pub async fn restart(
     cx.ensure_operated(&allocation).await?;
     if allocation.state != AllocationState::Active {
         let detail = format!("only an active allocation can be restarted; it is {}", allocation.state);
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     let force = body.force.unwrap_or(false);
     ensure_restartable(cx, &allocation, force).await?;

@@ -7,7 +7,6 @@ use muster_ids::TypedId as _;
 use muster_model::allocation::Phase;
 
 use super::state;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result, operation};
 
 /// Handles `allocation_timeline`.
@@ -15,8 +14,8 @@ pub async fn timeline(cx: &Cx, project: &str, reference: &str) -> Result<Answer>
     let allocation = cx.allocation(project, reference).await?;
     cx.authorize(Permission::AllocationTimeline, allocation.scope(), "allocation")?;
     let store = &cx.platform.store;
-    let phases = store.phase_list(allocation.id).await.map_err(refuse)?;
-    let witnesses = store.witness_list(allocation.id.uuid()).await.map_err(refuse)?;
+    let phases = store.phase_list(allocation.id).await?;
+    let witnesses = store.witness_list(allocation.id.uuid()).await?;
     Ok(Answer::new(&api::Timeline {
         phases: with_durations(&phases, cx.now),
         witnesses: witnesses.iter().map(|found| operation::witness(cx.is_operator(), found)).collect(),

@@ -1,6 +1,4 @@
 //! Change an allocation's labels, expiry or protection.
-
-use muster_api::Problem;
 use muster_api::allocation::AllocationUpdate;
 use muster_authz::Permission;
 use muster_engine::allocation::{drop_kept, is_for_expiry, is_kept};
@@ -11,9 +9,8 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::{changed, target};
-use crate::refuse::refuse;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result, operation};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, operation};
 
 /// Prepares `allocation_update`.
 pub async fn update(
@@ -31,10 +28,10 @@ pub async fn update(
     }
     cx.expect_version(allocation.version)?;
     if body.expires_at.is_some_and(|time| time <= cx.now) {
-        return Err(Problem::field("/expires_at", "it is in the past"));
+        return Err(Error::field("/expires_at", "it is in the past"));
     }
     if body.expires_at.is_some() && body.never_expires == Some(true) {
-        return Err(Problem::field("/never_expires", "set a time or clear it, not both"));
+        return Err(Error::field("/never_expires", "set a time or clear it, not both"));
     }
     let told = changed(
         &view(&allocation),
@@ -56,7 +53,7 @@ pub async fn update(
     allocation.updated_at = cx.now;
     allocation.version += 1;
     let moved = body.expires_at.is_some() || body.never_expires == Some(true);
-    let open = cx.platform.store.operation_open_on(allocation.id.uuid()).await.map_err(refuse)?;
+    let open = cx.platform.store.operation_open_on(allocation.id.uuid()).await?;
     let kept = open.into_iter().find(|operation| is_kept(operation) && is_for_expiry(operation));
     let (teller, freed) = (cx.clone(), body.protected == Some(false));
     let subject = path(&allocation);

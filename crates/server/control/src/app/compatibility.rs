@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use muster_api::Code;
 use muster_api::app::{AppCompatibility, CompatibilityQuery, Fit};
 use muster_api::capacity::AllocationShape;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_manifest::{Ask, Manifest, MemberGroup, PlannedAllocation, Shape, Site, compatible};
 use muster_model::artifact::ArtifactState;
 
 use super::found;
 use crate::app_version::{found as found_version, manifest_of};
-use crate::refuse::refuse;
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Maximum number of members per query.
 const MOST_MEMBERS: usize = 10_000;
@@ -32,13 +31,13 @@ pub async fn compatibility(
         Some(named) => found_version(cx, project, &app, named).await?,
         None => {
             let active = store.app_version_in_state(project, app.id, ArtifactState::Active).await;
-            let newest = async || store.app_version_newest(project, app.id).await.map_err(refuse);
-            match active.map_err(refuse)? {
+            let newest = async || store.app_version_newest(project, app.id).await.map_err(Error::from);
+            match active? {
                 Some(active) => Some(active),
                 None => newest().await?,
             }
             .ok_or_else(|| {
-                Problem::new(Code::InvalidState, "the app has no release yet: its publisher must publish one")
+                Error::new(Code::InvalidState, "the app has no release yet: its publisher must publish one")
             })?
         }
     };
@@ -88,7 +87,7 @@ fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Planned
         .collect();
     if members.len() > MOST_MEMBERS {
         let why = format!("that is more than {MOST_MEMBERS} members in total: ask for fewer");
-        return Err(Problem::field("query/components", why));
+        return Err(Error::field("query/components", why));
     }
     let most = members.len().max(1);
     let asked = query.allocations.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(most);
@@ -106,7 +105,7 @@ fn places(manifest: &Manifest, query: &CompatibilityQuery) -> Result<Vec<Planned
 
 /// Parses `worker=4,controller=1`.
 fn counts<'q>(manifest: &Manifest, text: &'q str) -> Result<BTreeMap<&'q str, i64>> {
-    let wrong = |why: String| Problem::field("query/components", why);
+    let wrong = |why: String| Error::field("query/components", why);
     let mut counts = BTreeMap::new();
     for term in text.split(',').filter(|term| !term.is_empty()) {
         let (key, count) = term.split_once('=').ok_or_else(|| {

@@ -1,6 +1,4 @@
 //! Create an app that a project publishes.
-
-use muster_api::Problem;
 use muster_api::app::AppCreate;
 use muster_authz::Permission;
 use muster_db::{FoundApp, StoreError};
@@ -12,7 +10,7 @@ use serde_json::json;
 use super::{audience_of, path, view};
 use crate::commit::target;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_create`. A unique index decides whether the slug is free, so one of two concurrent requests wins.
 pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<PreparedCommand> {
@@ -20,7 +18,7 @@ pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<PreparedC
     cx.authorize(Permission::AppCreate, scope, "project")?;
     let app = App {
         id: cx.platform.env.id::<AppId>(),
-        tenant_id: scope.tenant().ok_or_else(|| Problem::not_found("project"))?,
+        tenant_id: scope.tenant().ok_or_else(|| Error::not_found("project"))?,
         project_id,
         display_name: body.display_name.unwrap_or_else(|| body.slug.clone()),
         slug: body.slug,
@@ -36,8 +34,8 @@ pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<PreparedC
     let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             tx.app_insert(&app).await.map_err(|error| match error {
-                StoreError::Conflict(_) => taken(&app.slug).into(),
-                error => crate::commit::WriteError::from(error),
+                StoreError::Conflict(_) => taken(&app.slug),
+                error => Error::from(error),
             })?;
             let made = FoundApp { app, active_version: None, canary_version: None, entitled: false };
             Ok(Answer::new(&view(&made)))
@@ -48,8 +46,8 @@ pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<PreparedC
 
 /// Returns the error for a slug in use. The catalog has one namespace, so this error reveals no more of a hidden app than
 /// its slug.
-fn taken(slug: &str) -> Problem {
-    Problem::new(
+fn taken(slug: &str) -> Error {
+    Error::new(
         muster_api::Code::NameTaken,
         format!(
             "an app of the catalog, possibly one you have no access to, has the slug {slug}: choose another"

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_db::{AppHolds, StoreError};
 use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{path, published, view};
-use crate::commit::{WriteError, target};
+use crate::commit::target;
 use crate::tenant::{counted, removed_view};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_delete`. The publisher cannot end what consumers hold: they revoke their entitlements themselves, and their
 /// instances remain in their records.
@@ -28,7 +28,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
         Box::pin(async move {
             used(tx.app_held(app.id).await?)?;
             let releases = tx.app_delete(app.id, app.version).await.map_err(|error| match error {
-                StoreError::Gone(_) => WriteError::from(meanwhile()),
+                StoreError::Gone(_) => meanwhile(),
                 error => error.into(),
             })?;
             let removed = BTreeMap::from([("app_versions", counted(releases))]);
@@ -48,9 +48,9 @@ fn used(holds: AppHolds) -> Result<()> {
          {instances} instances of it are on record, which are deleted with their projects; to withdraw the \
          app, set its audience to the project and demote its active release"
     );
-    Err(Problem::new(Code::InvalidState, says))
+    Err(Error::new(Code::InvalidState, says))
 }
 
-fn meanwhile() -> Problem {
-    Problem::new(Code::InvalidState, "its use changed at this moment: read it again")
+fn meanwhile() -> Error {
+    Error::new(Code::InvalidState, "its use changed at this moment: read it again")
 }

@@ -14,17 +14,15 @@ pub use create::create;
 pub use delete::delete;
 pub use get::get;
 pub use list::list;
-pub use schema::schema;
-pub use update::update;
-
-use muster_api::{Code, Problem, app as api};
+use muster_api::{Code, app as api};
 use muster_db::FoundApp;
 use muster_ids::{AppId, ProjectId};
 use muster_model::Scope;
 use muster_model::app::{App, Audience};
+pub use schema::schema;
+pub use update::update;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns its path, under the publisher's project.
 pub(crate) fn path(app: &App) -> String {
@@ -70,14 +68,14 @@ fn view(found: &FoundApp) -> api::App {
 
 /// Returns an app by slug or id, if the project can find it in the catalog. A hidden app is reported as not found.
 pub(crate) async fn found(cx: &Cx, scope: Scope, reference: &str) -> Result<FoundApp> {
-    let absent = || Problem::not_found("app");
+    let absent = || Error::not_found("app");
     let (tenant, project) = scope.tenant().zip(scope.project()).ok_or_else(absent)?;
     let store = &cx.platform.store;
     let found = match reference.parse::<AppId>() {
         Ok(id) => store.app_found(project, tenant, id).await,
         Err(_) => store.app_found_by_slug(project, tenant, reference).await,
     };
-    found.map_err(refuse)?.ok_or_else(absent)
+    found?.ok_or_else(absent)
 }
 
 /// Returns an app that the project itself publishes. Apps of other publishers cannot be changed.
@@ -92,5 +90,5 @@ pub(crate) async fn published(
         return Ok(found);
     }
     let why = format!("{} is published by another project, which alone can change it", found.app.slug);
-    Err(Problem::new(Code::PermissionDenied, why))
+    Err(Error::new(Code::PermissionDenied, why))
 }

@@ -1,6 +1,4 @@
 //! Demote or retire a release.
-
-use muster_api::Problem;
 use muster_api::app::AppVersionStep;
 use muster_authz::Permission;
 use muster_model::artifact::Step;
@@ -9,7 +7,7 @@ use super::found;
 use super::step::{Asked, take};
 use crate::app::published;
 use crate::artifact::state_of;
-use crate::{Cx, PreparedCommand, Result};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_version_demote`.
 pub async fn demote(
@@ -24,7 +22,7 @@ pub async fn demote(
     let app = published(cx, scope, project, app).await?.app;
     let version = found(cx, project, &app, reference).await?.version;
     if body.percent.is_some() {
-        return Err(Problem::field("/percent", "a demotion has no share: only a canary has one"));
+        return Err(Error::field("/percent", "a demotion has no share: only a canary has one"));
     }
     let step = Step::Demote { to: state_of(body.to) };
     take(cx, app, version, Asked { step, reason: body.reason }).await

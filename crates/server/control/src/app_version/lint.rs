@@ -1,15 +1,14 @@
 //! Lint of a manifest: faults in the document itself, and references to things that do not exist.
 
 use muster_api::app::Fault;
-use muster_api::{Code, FieldError, Problem};
+use muster_api::{Code, FieldError};
 use muster_authz::Permission;
 use muster_ids::{ArtifactId, ProjectId};
 use muster_manifest::Context;
 use muster_model::app::App;
 use serde_json::Value;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns the lint findings that need no database, with the same messages as `muster app lint`.
 pub(super) fn faults(document: &Value) -> Vec<Fault> {
@@ -42,7 +41,7 @@ pub(super) async fn examined(cx: &Cx, app: &App, document: &Value) -> Result<(Ve
     }
     if let Some(name) = document["version"].as_str() {
         let known = cx.platform.store.app_version_by_name(app.project_id, app.id, name).await;
-        if known.map_err(refuse)?.is_some() {
+        if known?.is_some() {
             let message = format!(
                 "the release {name} was published before, and a release never changes: choose another name"
             );
@@ -68,17 +67,17 @@ async fn part(
     cx: &Cx,
     project: ProjectId,
     named: &Value,
-) -> Result<std::result::Result<ArtifactId, (&'static str, &'static str, String)>> {
+) -> Result<Result<ArtifactId, (&'static str, &'static str, String)>> {
     let store = &cx.platform.store;
     // Lint already reported values that are not strings.
     let (Some(repository), Some(digest)) = (named["repository"].as_str(), named["digest"].as_str()) else {
         return Ok(Err(("digest", "no_artifact", "it names no repository and digest".to_owned())));
     };
-    let Some(found) = store.repository_by_name(project, repository).await.map_err(refuse)? else {
+    let Some(found) = store.repository_by_name(project, repository).await? else {
         let message = format!("the publisher's project has no repository {repository}: push to it first");
         return Ok(Err(("repository", "no_repository", message)));
     };
-    let artifact = store.artifact_by_digest(found.id, digest).await.map_err(refuse)?;
+    let artifact = store.artifact_by_digest(found.id, digest).await?;
     Ok(match artifact {
         None => {
             let message = format!(
@@ -102,7 +101,7 @@ fn error(path: String, rule: &str, message: String) -> Fault {
 }
 
 /// Returns the error for a rejected manifest: every fault by its place in the request, errors first.
-pub(super) fn refused(faults: &[Fault]) -> Problem {
+pub(super) fn refused(faults: &[Fault]) -> Error {
     let errors = faults.iter().filter(|fault| fault.error).count();
     let field = |fault: &Fault| FieldError {
         pointer: format!("/manifest{}", fault.path),
@@ -114,7 +113,7 @@ pub(super) fn refused(faults: &[Fault]) -> Problem {
     let (wrong, warned): (Vec<&Fault>, Vec<&Fault>) = faults.iter().partition(|fault| fault.error);
     let first = wrong.first().map(|fault| format!("{}: {}", fault.path, fault.message)).unwrap_or_default();
     let detail = format!("the manifest has {errors} errors, all listed here; the first is at {first}");
-    Problem::new(Code::LintFailed, detail).with_errors(wrong.into_iter().chain(warned).map(field).collect())
+    Error::new(Code::LintFailed, detail).with_fields(wrong.into_iter().chain(warned).map(field).collect())
 }
 
 #[cfg(test)]
@@ -129,9 +128,9 @@ mod tests {
             message: "message".to_owned(),
             error,
         };
-        let problem = refused(&[fault("/a", false), fault("/b", true), fault("", true)]);
-        let pointers: Vec<&str> = problem.errors.iter().map(|error| error.pointer.as_str()).collect();
+        let error = refused(&[fault("/a", false), fault("/b", true), fault("", true)]);
+        let pointers: Vec<&str> = error.fields.iter().map(|error| error.pointer.as_str()).collect();
         assert_eq!(pointers, ["/manifest/b", "/manifest", "/manifest/a"]);
-        assert!(problem.detail.contains("2 errors"), "{}", problem.detail);
+        assert!(error.detail.contains("2 errors"), "{}", error.detail);
     }
 }

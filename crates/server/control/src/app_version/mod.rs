@@ -12,19 +12,17 @@ mod step;
 pub use demote::demote;
 pub use get::get;
 pub use list::list;
-pub use promote::promote;
-pub use publish::publish;
-pub use resolve::resolve_version;
-
-use muster_api::{Code, Problem, app as api};
+use muster_api::{Code, app as api};
 use muster_db::FoundVersion;
 use muster_ids::{AppVersionId, ProjectId};
 use muster_manifest::Manifest;
 use muster_model::app::{App, AppVersion};
+pub use promote::promote;
+pub use publish::publish;
+pub use resolve::resolve_version;
 
-use crate::Cx;
 use crate::artifact::state_view;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns its path, under the publisher's project.
 pub(crate) fn path(version: &AppVersion) -> String {
@@ -60,17 +58,14 @@ pub(crate) async fn found(cx: &Cx, project: ProjectId, app: &App, reference: &st
         Ok(id) => store.app_version_lookup(project, id).await,
         Err(_) => store.app_version_by_name(project, app.id, reference).await,
     };
-    found
-        .map_err(refuse)?
-        .filter(|found| found.version.app_id == app.id)
-        .ok_or_else(|| Problem::not_found("release"))
+    found?.filter(|found| found.version.app_id == app.id).ok_or_else(|| Error::not_found("release"))
 }
 
 /// Returns a release's manifest, parsed.
 pub(crate) fn manifest_of(version: &AppVersion) -> Result<Manifest> {
     muster_manifest::read(&version.manifest).map_err(|faults| {
         tracing::error!(version = %version.id, ?faults, "a published manifest cannot be read");
-        Problem::new(
+        Error::new(
             Code::Internal,
             "the release's manifest cannot be read; give the correlation id to the operator",
         )

@@ -1,6 +1,4 @@
 //! Promote a release.
-
-use muster_api::Problem;
 use muster_api::app::AppVersionStep;
 use muster_authz::Permission;
 use muster_model::artifact::{ArtifactState, Step};
@@ -9,7 +7,7 @@ use super::found;
 use super::step::{Asked, take};
 use crate::app::published;
 use crate::artifact::state_of;
-use crate::{Cx, PreparedCommand, Result};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_version_promote`.
 pub async fn promote(
@@ -25,7 +23,7 @@ pub async fn promote(
     let version = found(cx, project, &app, reference).await?.version;
     let to = state_of(body.to);
     if body.percent.is_some() && to != ArtifactState::Canary {
-        return Err(Problem::field("/percent", "only a canary has a share"));
+        return Err(Error::field("/percent", "only a canary has a share"));
     }
     let step = Step::Promote { to, percent: body.percent };
     take(cx, app, version, Asked { step, reason: body.reason }).await

@@ -1,7 +1,7 @@
 //! Publish a release.
 
+use muster_api::Code;
 use muster_api::app::{AppVersionPublish, Published};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::{FoundVersion, StoreError};
 use muster_ids::AppVersionId;
@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::lint::{examined, refused};
 use super::{path, view};
 use crate::app::published as published_app;
-use crate::commit::{WriteError, target};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_version_publish`. A published release is immutable but for its state.
 pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish) -> Result<PreparedCommand> {
@@ -64,11 +64,11 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
         Box::pin(async move {
             for (name, artifact) in &parts {
                 if !tx.artifact_serves(*artifact, ArtifactState::Draft).await? {
-                    return Err(out_of_use(name).into());
+                    return Err(out_of_use(name));
                 }
             }
             tx.app_version_publish(&version, &parts, &change).await.map_err(|error| match error {
-                StoreError::Conflict(_) => WriteError::from(taken(&version.name)),
+                StoreError::Conflict(_) => taken(&version.name),
                 error => error.into(),
             })?;
             let shown = view(&app, &FoundVersion { version, instances: 0 });
@@ -78,12 +78,12 @@ pub async fn publish(cx: &Cx, project: &str, app: &str, body: AppVersionPublish)
     Ok(commit.event(cx, EventType::AppVersionPublished, subject, told))
 }
 
-fn out_of_use(name: &str) -> Problem {
-    Problem::new(Code::InvalidState, format!("the artifact {name} was withdrawn concurrently: name another"))
+fn out_of_use(name: &str) -> Error {
+    Error::new(Code::InvalidState, format!("the artifact {name} was withdrawn concurrently: name another"))
 }
 
-fn taken(name: &str) -> Problem {
-    Problem::new(
+fn taken(name: &str) -> Error {
+    Error::new(
         Code::NameTaken,
         format!(
             "the release {name} was published at this moment, and a release never changes: choose another name"

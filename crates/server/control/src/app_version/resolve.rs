@@ -1,14 +1,12 @@
 //! Choice of the release for a launch or an upgrade.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::Page;
 use muster_ids::ProjectId;
 use muster_model::app::{App, AppVersion, gets_canary};
 use muster_model::artifact::ArtifactState;
 
 use super::found;
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns the release for a launch or upgrade in `project`. A named release must be in a state that new instances may start
 /// from; a draft starts only inside the publisher's own project and is not found elsewhere. If none is named, a
@@ -32,11 +30,11 @@ pub async fn resolve_version(
             "the release {} of {} is {}, and no instance can be created from it: name another, or none for the active one",
             version.name, app.slug, version.state
         );
-        return Err(Problem::new(Code::InvalidState, says));
+        return Err(Error::new(Code::InvalidState, says));
     }
     let in_state = async |state| {
         let found = cx.platform.store.app_version_in_state(project, app.id, state).await;
-        Ok::<_, Problem>(found.map_err(refuse)?.map(|found| found.version))
+        Ok::<_, Error>(found?.map(|found| found.version))
     };
     if let Some(canary) = in_state(ArtifactState::Canary).await?
         && gets_canary(canary.id, thing, canary.canary_percent.unwrap_or_default())
@@ -50,9 +48,9 @@ pub async fn resolve_version(
 }
 
 /// Returns the error for an app without an active release, listing the releases that could be named.
-async fn none_active(cx: &Cx, project: ProjectId, app: &App) -> Result<Problem> {
+async fn none_active(cx: &Cx, project: ProjectId, app: &App) -> Result<Error> {
     let page = Page { after: uuid::Uuid::nil(), size: 200 };
-    let all = cx.platform.store.app_version_list(page, project, app.id).await.map_err(refuse)?;
+    let all = cx.platform.store.app_version_list(page, project, app.id).await?;
     let could: Vec<String> = all
         .into_iter()
         .map(|found| found.version)
@@ -63,5 +61,5 @@ async fn none_active(cx: &Cx, project: ProjectId, app: &App) -> Result<Problem> 
         true => format!("{} has no usable release: its publisher must promote one first", app.slug),
         false => format!("{} has no active release: name one of {}", app.slug, could.join(", ")),
     };
-    Ok(Problem::new(Code::InvalidState, says))
+    Ok(Error::new(Code::InvalidState, says))
 }

@@ -1,6 +1,5 @@
 //! One state transition of a release: read all inputs, let the pure planner decide, and write through the command pipeline.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::{FoundVersion, StoreError};
 use muster_ids::ArtifactId;
 use muster_model::app::{App, AppVersion};
@@ -11,9 +10,8 @@ use serde_json::{Value, json};
 
 use super::{path, view};
 use crate::artifact::{judged, policy_of};
-use crate::commit::{WriteError, target};
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx, PreparedCommand};
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// A requested transition.
 pub(super) struct Asked {
@@ -27,9 +25,10 @@ pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -
     let policy = policy_of(cx, app.project_id).await?;
     let mut parts = Vec::new();
     let mut ids = Vec::new();
-    for (name, id) in store.app_version_artifacts(version.id).await.map_err(refuse)? {
-        let artifact = store.artifact_lookup(id).await.map_err(refuse)?;
-        let artifact = artifact.ok_or_else(|| refuse(StoreError::Corrupt("an artifact of a release")))?;
+    for (name, id) in store.app_version_artifacts(version.id).await? {
+        let artifact = store.artifact_lookup(id).await?;
+        let artifact =
+            artifact.ok_or_else(|| Error::from(StoreError::Corrupt("an artifact of a release")))?;
         // Verify trust again: a key may have been revoked since the artifact was promoted.
         let verdict = judged(cx, &artifact, &policy).await?;
         parts.push(Part { name: name.clone(), state: artifact.state, verdict });
@@ -37,9 +36,9 @@ pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -
     }
     let active = store.app_version_in_state(app.project_id, app.id, ArtifactState::Active).await;
     let canary = store.app_version_in_state(app.project_id, app.id, ArtifactState::Canary).await;
-    let active = active.map_err(refuse)?.map(|found| found.version);
-    let canary = canary.map_err(refuse)?.map(|found| found.version);
-    let used = store.app_version_use(version.id).await.map_err(refuse)?;
+    let active = active?.map(|found| found.version);
+    let canary = canary?.map(|found| found.version);
+    let used = store.app_version_use(version.id).await?;
     let facts = ReleaseFacts {
         policy: &policy,
         parts: &parts,
@@ -66,13 +65,13 @@ pub(super) async fn take(cx: &Cx, app: App, version: AppVersion, asked: Asked) -
     Ok(commit(cx, turn, used.instances))
 }
 
-fn refused(refusal: &Refusal) -> Problem {
+fn refused(refusal: &Refusal) -> Error {
     let code = match refusal {
         Refusal::Untrusted(_) => Code::Untrusted,
         Refusal::Lint(_) => Code::LintFailed,
         Refusal::NoSuchStep(_) | Refusal::NotSmoked(_) | Refusal::Held(_) => Code::InvalidState,
     };
-    Problem::new(code, refusal.message())
+    Error::new(code, refusal.message())
 }
 
 /// A decided transition.
@@ -133,7 +132,7 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> PreparedCommand {
             // release.
             for (name, artifact) in parts.iter().filter(|_| forward) {
                 if !tx.artifact_serves(*artifact, after.state).await? {
-                    return Err(fell_behind(name).into());
+                    return Err(fell_behind(name));
                 }
             }
             // Supersede the active release first: a unique index allows one per app.
@@ -147,7 +146,7 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> PreparedCommand {
             if after.state == ArtifactState::Retired {
                 let used = tx.app_version_use(before.id).await?;
                 if let Some(says) = still_used(used.instances, used.members) {
-                    return Err(Problem::new(Code::InvalidState, says).into());
+                    return Err(Error::new(Code::InvalidState, says));
                 }
             }
             let shown = AppVersion { version: before.version + 1, ..after };
@@ -161,21 +160,20 @@ fn commit(cx: &Cx, turn: Turn, instances: i64) -> PreparedCommand {
     commit.detail(of_it)
 }
 
-fn fell_behind(name: &str) -> Problem {
+fn fell_behind(name: &str) -> Error {
     let says = format!(
         "the artifact {name} changed at this moment and is no longer promoted far enough: read it again"
     );
-    Problem::new(Code::InvalidState, says)
+    Error::new(Code::InvalidState, says)
 }
 
 /// Maps a lost race to an error: the release changed, or another became active or canary, since it was read.
-fn raced(error: StoreError) -> WriteError {
+fn raced(error: StoreError) -> Error {
     match error {
-        StoreError::Stale | StoreError::Conflict(_) => Problem::new(
+        StoreError::Stale | StoreError::Conflict(_) => Error::new(
             Code::InvalidState,
             "it, or the app's active release or canary, changed at this moment: read it again, and repeat",
-        )
-        .into(),
+        ),
         error => error.into(),
     }
 }

@@ -3,8 +3,6 @@
 //! A secret is sent only to the one registry that it was created for, never to an address named by a publisher or a
 //! registry: permission to publish artifacts must not give access to the project's secrets. Each use is audited before the
 //! credential is sent.
-
-use muster_api::Problem;
 use muster_authz::Permission;
 use muster_db::ExternalSource;
 use muster_ids::{AuditId, EventId, SecretId};
@@ -16,9 +14,8 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::external::failed;
-use crate::Cx;
 use crate::pipeline::actor_of;
-use crate::refuse::{Result, refuse, refuse_key};
+use crate::{Cx, Error, Result};
 
 /// A registry's host and port, normalized for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,14 +70,14 @@ pub(super) struct Credential {
 /// Returns the secret of this name, if the actor may have it sent to this registry.
 pub(super) async fn usable(cx: &Cx, scope: Scope, name: &str, registry: &RegistryHost) -> Result<SecretId> {
     cx.authorize(Permission::SecretUse, scope, "secret")?;
-    let project = scope.project().ok_or_else(|| Problem::not_found("project"))?;
-    let found = cx.platform.store.find_by_name::<ProjectSecret>(project, name).await.map_err(refuse)?;
-    let found = found.ok_or_else(|| Problem::field("/external/secret", "the project has no such secret"))?;
-    ensure_for(&found, registry).map_err(|why| Problem::field("/external/secret", why))?;
+    let project = scope.project().ok_or_else(|| Error::not_found("project"))?;
+    let found = cx.platform.store.find_by_name::<ProjectSecret>(project, name).await?;
+    let found = found.ok_or_else(|| Error::field("/external/secret", "the project has no such secret"))?;
+    ensure_for(&found, registry).map_err(|why| Error::field("/external/secret", why))?;
     Ok(found.id)
 }
 
-fn ensure_for(secret: &ProjectSecret, registry: &RegistryHost) -> std::result::Result<(), String> {
+fn ensure_for(secret: &ProjectSecret, registry: &RegistryHost) -> Result<(), String> {
     let asked = registry.as_str();
     match &secret.registry {
         Some(named) if named == asked => Ok(()),
@@ -96,17 +93,13 @@ impl Credential {
     /// Opens the secret of a source. Verifies again that it is for this registry.
     pub(super) async fn open(cx: &Cx, scope: Scope, id: SecretId, registry: &RegistryHost) -> Result<Self> {
         let platform = &cx.platform;
-        let secret = platform.store.find::<ProjectSecret>(id).await.map_err(refuse)?;
+        let secret = platform.store.find::<ProjectSecret>(id).await?;
         let secret = secret
             .filter(|secret| secret.scope() == scope)
             .ok_or_else(|| failed("the secret for reading it no longer exists"))?;
         ensure_for(&secret, registry).map_err(failed)?;
         let context = ProjectSecret::context(secret.id, secret.revision);
-        let plain = platform
-            .envelope
-            .open(&platform.store, &scope.chain(), &context, &secret.sealed)
-            .await
-            .map_err(refuse_key)?;
+        let plain = platform.envelope.open(&platform.store, &scope.chain(), &context, &secret.sealed).await?;
         let text = std::str::from_utf8(&plain).ok().map(str::trim).filter(|text| text.contains(':'));
         let text = text.ok_or_else(|| failed("the secret must have the form `user:password`"))?.to_owned();
         Ok(Self { secret, text: Zeroizing::new(text), is_audited: false })
@@ -158,9 +151,9 @@ async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) ->
     };
     let entry = serde_json::to_string(&entry).expect("an audit entry is JSON");
     let events = serde_json::to_string(&[event]).expect("events are JSON");
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.outbox_append(platform.env.uuid(), &scope.chain(), &entry, &events).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await?;
+    tx.outbox_append(platform.env.uuid(), &scope.chain(), &entry, &events).await?;
+    tx.commit().await?;
     platform.sealer_wake.notify_one();
     Ok(())
 }

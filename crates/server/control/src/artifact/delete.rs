@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_db::StoreError;
 use muster_model::artifact::ArtifactState;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{found, path, policy_of, view};
 use crate::commit::target;
 use crate::tenant::removed_view;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `artifact_delete`.
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
@@ -22,7 +22,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
     cx.expect_version(artifact.version)?;
     if !matches!(artifact.state, ArtifactState::Draft | ArtifactState::Retired) {
         let why = format!("it is {}: only drafts and retired artifacts can be removed", artifact.state);
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let named = target("artifact", artifact.id, &artifact.repository);
     let told = json!({"repository": artifact.repository, "digest": artifact.digest, "state": artifact.state});
@@ -32,13 +32,12 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
     let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
             let needed = |error| match error {
-                StoreError::Gone(_) => Problem::new(
+                StoreError::Gone(_) => Error::new(
                     Code::InvalidState,
                     "it is in use: by a cell created from it, a release that is not retired, or an index \
                      that contains it",
-                )
-                .into(),
-                error => crate::commit::WriteError::from(error),
+                ),
+                error => Error::from(error),
             };
             tx.artifact_delete(artifact.id, artifact.version).await.map_err(needed)?;
             tx.manifest_delete(artifact.repository_id, &artifact.digest).await.map_err(needed)?;

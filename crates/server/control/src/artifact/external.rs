@@ -10,8 +10,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt as _;
+use muster_api::Code;
 use muster_api::artifact::External;
-use muster_api::{Code, Problem};
 use muster_db::{BlobPlace, ExternalSource};
 use muster_ids::RepositoryId;
 use muster_model::Scope;
@@ -24,9 +24,8 @@ use zeroize::Zeroizing;
 
 use super::credential::{Credential, RegistryHost, usable};
 use crate::keyed_locks::KeyedLocks;
-use crate::refuse::{Result, refuse};
 use crate::registry::{Answered, Visit, manifest_row, stored};
-use crate::{Cx, outbound};
+use crate::{Cx, Error, Result, outbound};
 
 /// Media types requested from external registries.
 const MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json, \
@@ -54,21 +53,21 @@ struct Caller {
     private: bool,
 }
 
-pub(super) fn failed(why: impl std::fmt::Display) -> Problem {
-    Problem::new(Code::ExternalRegistry, format!("the other registry: {why}"))
+pub(super) fn failed(why: impl std::fmt::Display) -> Error {
+    Error::new(Code::ExternalRegistry, format!("the other registry: {why}"))
 }
 
 impl Caller {
     async fn new(cx: &Cx, scope: Scope, source: ExternalSource) -> Result<Self> {
         if !cx.platform.options.registries {
             let why = "references to other registries are disabled by the operator: push the content here";
-            return Err(Problem::new(Code::UrlNotAllowed, why));
+            return Err(Error::new(Code::UrlNotAllowed, why));
         }
         let private = cx.platform.options.registries_to_private;
         let host = host_of(&source.registry)?;
         let scheme = if private && host.is_loopback() { "http" } else { "https" };
         let base = outbound::check_url(&format!("{scheme}://{}/", host.as_str()), private)
-            .map_err(|problem| Problem::field("/external/registry", problem.detail))?;
+            .map_err(|error| Error::field("/external/registry", error.detail))?;
         let credential = match source.secret_id {
             Some(id) => Some(Credential::open(cx, scope, id, &host).await?),
             None => None,
@@ -218,7 +217,7 @@ async fn document(response: Response, most: usize) -> Result<Vec<u8>> {
 fn host_of(registry: &str) -> Result<RegistryHost> {
     RegistryHost::parse(registry).ok_or_else(|| {
         let why = "name a host, with a port if it is not the default: registry.example:5000";
-        Problem::field("/external/registry", why)
+        Error::field("/external/registry", why)
     })
 }
 
@@ -232,16 +231,16 @@ pub(super) async fn reference(
     from: &External,
 ) -> Result<()> {
     let (Some(tenant), Some(project)) = (scope.tenant(), scope.project()) else {
-        return Err(Problem::not_found("project"));
+        return Err(Error::not_found("project"));
     };
     repository
         .parse::<muster_registry::path::Name>()
-        .map_err(|error| Problem::field("/repository", error.to_string()))?;
+        .map_err(|error| Error::field("/repository", error.to_string()))?;
     from.repository
         .parse::<muster_registry::path::Name>()
-        .map_err(|error| Problem::field("/external/repository", error.to_string()))?;
+        .map_err(|error| Error::field("/external/repository", error.to_string()))?;
     let digest: Digest = reference.parse().map_err(|_| {
-        Problem::field("/reference", "name content of another registry by its digest: sha256:…; tags move")
+        Error::field("/reference", "name content of another registry by its digest: sha256:…; tags move")
     })?;
     let host = host_of(&from.registry)?;
     let secret_id = match &from.secret {
@@ -270,12 +269,9 @@ pub(super) async fn reference(
         waiting.extend(manifest.children.iter().map(|child| child.digest));
         read.push((digest, manifest, bytes));
     }
-    let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
-    let made = tx
-        .repository_ensure(cx.platform.env.id(), tenant, project, repository, cx.now)
-        .await
-        .map_err(refuse)?;
-    tx.commit().await.map_err(refuse)?;
+    let mut tx = cx.platform.store.begin().await?;
+    let made = tx.repository_ensure(cx.platform.env.id(), tenant, project, repository, cx.now).await?;
+    tx.commit().await?;
     // Children before their parents.
     for (digest, manifest, bytes) in read.into_iter().rev() {
         keep(cx, &mut caller, made.id, &source, digest, &manifest, bytes).await?;
@@ -309,7 +305,7 @@ async fn keep(
     }
     let children: Vec<String> =
         manifest.needs_manifests().iter().map(|child| child.digest.to_string()).collect();
-    let sizes = cx.platform.store.manifest_sizes(repository, &children).await.map_err(refuse)?;
+    let sizes = cx.platform.store.manifest_sizes(repository, &children).await?;
     let total = sizes
         .iter()
         .fold(i64::try_from(total).unwrap_or(i64::MAX), |sum, (_, size)| sum.saturating_add(*size));
@@ -319,19 +315,19 @@ async fn keep(
             .await
             .map_err(|refusal| failed(refusal.message))?;
     }
-    let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
+    let mut tx = cx.platform.store.begin().await?;
     for (digest, size, is_here) in &blobs {
         match is_here {
-            true => tx.repository_blob_put(repository, digest, cx.now).await.map_err(refuse)?,
+            true => tx.repository_blob_put(repository, digest, cx.now).await?,
             false => {
-                tx.blob_put(digest, *size, None, cx.now).await.map_err(refuse)?;
-                tx.repository_blob_refer(repository, digest, *size, cx.now).await.map_err(refuse)?;
+                tx.blob_put(digest, *size, None, cx.now).await?;
+                tx.repository_blob_refer(repository, digest, *size, cx.now).await?;
             }
         }
-        tx.external_put(repository, digest, source).await.map_err(refuse)?;
+        tx.external_put(repository, digest, source).await?;
     }
-    tx.manifest_put(repository, &row, cx.now).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)
+    tx.manifest_put(repository, &row, cx.now).await?;
+    tx.commit().await.map_err(Error::from)
 }
 
 /// Downloads that are under way, each for one blob of one repository. A blob of another repository is not waited for: a slow
@@ -360,7 +356,7 @@ async fn download(
     size: i64,
     source: ExternalSource,
 ) -> Answered<Option<BlobPlace>> {
-    let gone = |problem: Problem| Refusal::new(Codes::BlobUnknown, problem.detail).with_status(502);
+    let gone = |error: Error| Refusal::new(Codes::BlobUnknown, error.detail).with_status(502);
     let text = digest.to_string();
     let mut caller = Caller::new(cx, visit.scope(), source).await.map_err(gone)?;
     let url = caller.url("blobs", &text).map_err(gone)?;

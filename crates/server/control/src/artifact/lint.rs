@@ -6,8 +6,7 @@ use muster_registry::lint::{Severity, lint};
 use muster_registry::manifest::Manifest;
 
 use super::damage::read_short;
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Lints a manifest, or each manifest of an index.
 pub(super) async fn findings(cx: &Cx, artifact: &Artifact) -> Result<Vec<LintFinding>> {
@@ -19,8 +18,7 @@ pub(super) async fn findings(cx: &Cx, artifact: &Artifact) -> Result<Vec<LintFin
         if !seen.insert(digest.clone()) {
             continue;
         }
-        let Some(content) = store.manifest_lookup(artifact.repository_id, &digest).await.map_err(refuse)?
-        else {
+        let Some(content) = store.manifest_lookup(artifact.repository_id, &digest).await? else {
             continue;
         };
         let manifest = match Manifest::parse(&content.content, None) {

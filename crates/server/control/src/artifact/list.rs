@@ -6,7 +6,6 @@ use muster_db::ArtifactFilter;
 use muster_ids::TypedId as _;
 
 use super::{policy_of, state_of, view};
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -20,7 +19,7 @@ pub async fn list(cx: &Cx, project: &str, query: ArtifactListQuery) -> Result<An
         ArtifactFilter { state: query.state.map(state_of), repository: None, digest: query.digest.clone() };
     let mut none = false;
     if let Some(name) = &query.repository {
-        let repository = store.repository_by_name(project, name).await.map_err(refuse)?;
+        let repository = store.repository_by_name(project, name).await?;
         none = repository.is_none();
         filter.repository = repository.map(|repository| repository.id);
     }
@@ -31,7 +30,7 @@ pub async fn list(cx: &Cx, project: &str, query: ArtifactListQuery) -> Result<An
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let mut items = match none {
         true => Vec::new(),
-        false => store.artifact_list(page, &labels, project, &filter).await.map_err(refuse)?,
+        false => store.artifact_list(page, &labels, project, &filter).await?,
     };
     let next_page_token = cx.next_page(&list, page, &mut items, |artifact| artifact.id.uuid()).await?;
     let policy = policy_of(cx, project).await?;

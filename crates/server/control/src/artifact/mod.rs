@@ -15,16 +15,13 @@ mod start;
 mod step;
 pub(crate) mod trust;
 mod verify;
-
-use muster_api::Problem;
 use muster_api::artifact as api;
 use muster_ids::{ArtifactId, ProjectId};
 use muster_model::artifact::{
     Artifact, ArtifactKind, ArtifactState, Trust, TrustPolicy, Verdict, retirable_at,
 };
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 pub use delete::delete;
 pub use demote::demote;
@@ -124,9 +121,9 @@ fn release_words(release: &muster_db::ArtifactRelease) -> String {
 /// Returns an artifact of a project, by id, by `repository@sha256:…` or by `repository:tag`.
 pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<Artifact> {
     let store = &cx.platform.store;
-    let absent = || Problem::not_found("artifact");
+    let absent = || Error::not_found("artifact");
     let found = match reference.parse::<ArtifactId>() {
-        Ok(id) => store.artifact_lookup(id).await.map_err(refuse)?,
+        Ok(id) => store.artifact_lookup(id).await?,
         Err(_) => {
             let (name, what) = match reference.split_once('@') {
                 Some((name, digest)) => (name, Ok(digest.to_owned())),
@@ -135,13 +132,12 @@ pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Resul
                     (name, Err(tag))
                 }
             };
-            let repository =
-                store.repository_by_name(project, name).await.map_err(refuse)?.ok_or_else(absent)?;
+            let repository = store.repository_by_name(project, name).await?.ok_or_else(absent)?;
             let digest = match what {
                 Ok(digest) => digest,
-                Err(tag) => store.tag_lookup(repository.id, tag).await.map_err(refuse)?.ok_or_else(absent)?,
+                Err(tag) => store.tag_lookup(repository.id, tag).await?.ok_or_else(absent)?,
             };
-            store.artifact_by_digest(repository.id, &digest).await.map_err(refuse)?
+            store.artifact_by_digest(repository.id, &digest).await?
         }
     };
     found.filter(|artifact| artifact.project_id == project).ok_or_else(absent)

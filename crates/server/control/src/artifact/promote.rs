@@ -1,7 +1,7 @@
 //! Promote an artifact.
 
+use muster_api::Code;
 use muster_api::artifact::ArtifactPromote;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::WitnessId;
 use muster_model::artifact::{Artifact, ArtifactState, Step};
@@ -9,7 +9,7 @@ use muster_wire::cell::{CellSpec, Root};
 
 use super::step::{Asked, take};
 use super::{found, state_of};
-use crate::{Cx, PreparedCommand, Result};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `artifact_promote`.
 pub async fn promote(
@@ -23,7 +23,7 @@ pub async fn promote(
     let artifact = found(cx, project_id, reference).await?;
     let to = state_of(body.to);
     if body.percent.is_some() && to != ArtifactState::Canary {
-        return Err(Problem::field("/percent", "only a canary has a share"));
+        return Err(Error::field("/percent", "only a canary has a share"));
     }
     let smoke = match &body.smoke_cell {
         Some(cell) => Some(smoked(cx, project, cell, &artifact).await?),
@@ -39,13 +39,13 @@ pub async fn promote(
 
 /// Returns the agent's evidence that a cell of this exact digest ran. The cell may be gone since.
 async fn smoked(cx: &Cx, project: &str, cell: &str, artifact: &Artifact) -> Result<WitnessId> {
-    let wrong = |why: String| Problem::field("/smoke_cell", why);
-    let cell = cx.cell(project, cell).await.map_err(|problem| match problem.code {
+    let wrong = |why: String| Error::field("/smoke_cell", why);
+    let cell = cx.cell(project, cell).await.map_err(|error| match error.code {
         Code::NotFound => wrong("the project has no such cell".to_owned()),
-        _ => problem,
+        _ => error,
     })?;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| Problem::new(Code::Internal, "the specification of the cell cannot be read"))?;
+        .map_err(|_| Error::new(Code::Internal, "the specification of the cell cannot be read"))?;
     if spec.root != Root::Image(artifact.digest.clone()) {
         return Err(wrong(format!("{} was not created from {}", cell.name, artifact.digest)));
     }

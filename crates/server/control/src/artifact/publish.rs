@@ -1,7 +1,7 @@
 //! Publish content of a repository, or of an external registry, as an artifact.
 
+use muster_api::Code;
 use muster_api::artifact::ArtifactPublish;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::artifact::{Artifact, ArtifactState, Change};
 use muster_model::event::EventType;
@@ -11,10 +11,9 @@ use serde_json::json;
 use super::step::raced;
 use super::{external, path, policy_of, trust, view};
 use crate::commit::target;
-use crate::refuse::refuse;
 use crate::registry::published;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `artifact_publish` and verifies its signatures. Publishing again changes only the line and labels of a draft.
 pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<PreparedCommand> {
@@ -24,25 +23,24 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Pr
         external::reference(cx, scope, &body.repository, &body.reference, from).await?;
     }
     let store = &cx.platform.store;
-    let repository = store.repository_by_name(project_id, &body.repository).await.map_err(refuse)?;
-    let repository = repository.ok_or_else(|| {
-        Problem::field("/repository", "the project has no such repository: push to it first")
-    })?;
+    let repository = store.repository_by_name(project_id, &body.repository).await?;
+    let repository = repository
+        .ok_or_else(|| Error::field("/repository", "the project has no such repository: push to it first"))?;
     let found = match body.reference.contains(':') {
         true => store.manifest_lookup(repository.id, &body.reference).await,
         false => store.manifest_by_tag(repository.id, &body.reference).await,
     };
-    let found = found.map_err(refuse)?;
+    let found = found?;
     let found = found
-        .ok_or_else(|| Problem::field("/reference", "the repository has no such manifest: push it first"))?;
+        .ok_or_else(|| Error::field("/reference", "the repository has no such manifest: push it first"))?;
     let manifest = Manifest::parse(&found.content, None)
-        .map_err(|error| Problem::new(Code::InvalidState, error.to_string()))?;
+        .map_err(|error| Error::new(Code::InvalidState, error.to_string()))?;
     if manifest.subject.is_some() {
-        return Err(Problem::field("/reference", "this manifest refers to another one: publish that one"));
+        return Err(Error::field("/reference", "this manifest refers to another one: publish that one"));
     }
-    let known = store.artifact_by_digest(repository.id, &found.digest).await.map_err(refuse)?;
-    let total = store.manifest_total(repository.id, &found.digest).await.map_err(refuse)?.unwrap_or_default();
-    let digest = found.digest.parse().map_err(|_| Problem::new(Code::Internal, "invalid digest"))?;
+    let known = store.artifact_by_digest(repository.id, &found.digest).await?;
+    let total = store.manifest_total(repository.id, &found.digest).await?.unwrap_or_default();
+    let digest = found.digest.parse().map_err(|_| Error::new(Code::Internal, "invalid digest"))?;
     let row = crate::registry::manifest_row(&manifest, &digest, found.content.to_vec(), total);
     let before = match known {
         Some(known) => known,
@@ -58,7 +56,7 @@ pub async fn publish(cx: &Cx, project: &str, body: ArtifactPublish) -> Result<Pr
     };
     if let Some(line) = body.line.filter(|line| *line != before.line) {
         if before.state != ArtifactState::Draft {
-            return Err(Problem::field(
+            return Err(Error::field(
                 "/line",
                 format!("it is {}, and only the line of a draft can change", before.state),
             ));

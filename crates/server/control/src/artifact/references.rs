@@ -6,7 +6,6 @@ use muster_model::artifact::ArtifactState;
 use muster_trust::{bundle, simple};
 
 use super::{found, lint, policy_of, state_view, view};
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Maximum number of listed signatures; the registry's referrers list has all.
@@ -21,8 +20,7 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
     let (repository, digest) = (artifact.repository_id, &artifact.digest);
     let mut signatures = Vec::new();
     if let Ok(parsed) = digest.parse::<muster_trust::Digest>()
-        && let Some(tagged) =
-            store.manifest_by_tag(repository, &simple::tag(&parsed)).await.map_err(refuse)?
+        && let Some(tagged) = store.manifest_by_tag(repository, &simple::tag(&parsed)).await?
     {
         signatures.push(SignatureReference {
             digest: tagged.digest,
@@ -31,21 +29,21 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
         });
     }
     let bundles = store.referrers(repository, digest, Some(bundle::MEDIA_TYPE), "", MOST_SIGNATURES).await;
-    for referrer in bundles.map_err(refuse)? {
+    for referrer in bundles? {
         signatures.push(SignatureReference {
             digest: referrer.digest,
             by: "referrer".to_owned(),
             artifact_type: bundle::MEDIA_TYPE.to_owned(),
         });
     }
-    let cells = store.artifact_cells(artifact.id).await.map_err(refuse)?;
+    let cells = store.artifact_cells(artifact.id).await?;
     let policy = policy_of(cx, project).await?;
     let shown = view(&artifact, &policy);
     let mut holds: Vec<String> = cells
         .iter()
         .map(|cell| format!("the cell {} ({}) was created from it", cell.name, cell.state))
         .collect();
-    let releases = store.artifact_releases(artifact.id).await.map_err(refuse)?;
+    let releases = store.artifact_releases(artifact.id).await?;
     holds.extend(
         releases
             .iter()
@@ -57,11 +55,11 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
     if !matches!(artifact.state, ArtifactState::Draft | ArtifactState::Deprecated | ArtifactState::Retired) {
         holds.push(format!("it is {}", artifact.state));
     }
-    let changes = store.artifact_changes(artifact.id).await.map_err(refuse)?;
+    let changes = store.artifact_changes(artifact.id).await?;
     Ok(Answer::new(&ArtifactReferences {
-        tags: store.tags_of(repository, digest).await.map_err(refuse)?,
+        tags: store.tags_of(repository, digest).await?,
         signatures,
-        indexes: store.manifest_parents(repository, digest).await.map_err(refuse)?,
+        indexes: store.manifest_parents(repository, digest).await?,
         cells: cells
             .into_iter()
             .map(|cell| CellReference {
@@ -71,7 +69,7 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
                 incarnation: cell.incarnation,
             })
             .collect(),
-        supersedes: store.artifact_supersedes(artifact.id).await.map_err(refuse)?,
+        supersedes: store.artifact_supersedes(artifact.id).await?,
         lint: lint::findings(cx, &artifact).await?,
         changes: changes
             .into_iter()

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::StoreError;
 use muster_ids::AppVersionId;
 use muster_manifest::{Manifest, RootFrom};
 use muster_model::artifact::{Artifact, ArtifactState, Trust};
 
 use super::{judged, policy_of};
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Kind of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +28,7 @@ pub(crate) async fn ensure_startable(cx: &Cx, artifact: &Artifact, start: Start)
     };
     if !may_start {
         let why = format!("the artifact is {}, and no cell can be created from it", artifact.state);
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     ensure_trusted(cx, artifact).await
 }
@@ -42,9 +41,9 @@ pub(crate) async fn ensure_trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
         && artifact.verdict.as_ref().is_some_and(|known| known.trust == verdict.trust);
     if !is_known {
         // The engine reads it again when it creates the cell.
-        let mut tx = cx.platform.store.begin().await.map_err(refuse)?;
-        tx.artifact_judged(artifact, &verdict, policy.policy).await.map_err(refuse)?;
-        tx.commit().await.map_err(refuse)?;
+        let mut tx = cx.platform.store.begin().await?;
+        tx.artifact_judged(artifact, &verdict, policy.policy).await?;
+        tx.commit().await?;
     }
     let stands = match verdict.trust {
         Trust::Trusted => true,
@@ -53,7 +52,7 @@ pub(crate) async fn ensure_trusted(cx: &Cx, artifact: &Artifact) -> Result<()> {
     };
     if !stands {
         let why = format!("the artifact is {}, and {}", artifact.state, verdict.message);
-        return Err(Problem::new(Code::Untrusted, why));
+        return Err(Error::new(Code::Untrusted, why));
     }
     Ok(())
 }
@@ -76,15 +75,16 @@ pub(crate) async fn ensure_release_startable(
             })
             .collect()
     });
-    for (name, id) in store.app_version_artifacts(release).await.map_err(refuse)? {
+    for (name, id) in store.app_version_artifacts(release).await? {
         if roots.as_ref().is_some_and(|roots| !roots.contains(name.as_str())) {
             continue;
         }
-        let artifact = store.artifact_lookup(id).await.map_err(refuse)?;
-        let artifact = artifact.ok_or_else(|| refuse(StoreError::Corrupt("an artifact of a release")))?;
-        ensure_startable(cx, &artifact, start).await.map_err(|problem| {
-            let detail = format!("{name} of {} {}: {}", manifest.app, manifest.version, problem.detail);
-            Problem { detail, ..problem }
+        let artifact = store.artifact_lookup(id).await?;
+        let artifact =
+            artifact.ok_or_else(|| Error::from(StoreError::Corrupt("an artifact of a release")))?;
+        ensure_startable(cx, &artifact, start).await.map_err(|error| {
+            let detail = format!("{name} of {} {}: {}", manifest.app, manifest.version, error.detail);
+            Error { detail, ..error }
         })?;
     }
     Ok(())

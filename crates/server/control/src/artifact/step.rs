@@ -1,7 +1,6 @@
 //! One state transition of an artifact: read all inputs, let the pure planner decide, and write through the command
 //! pipeline.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::{ArtifactRelease, StoreError};
 use muster_model::artifact::{
     Artifact, ArtifactState, Change, Facts, Refusal, Step, TrustPolicy, Verdict, plan,
@@ -10,9 +9,8 @@ use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{judged, path, view};
-use crate::commit::{WriteError, target};
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx, PreparedCommand};
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// A requested transition.
 pub(super) struct Asked {
@@ -33,15 +31,14 @@ pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Pr
         .filter(|finding| finding.error)
         .map(|finding| format!("{}: {}", finding.rule, finding.message))
         .collect();
-    let active = store.artifact_active(artifact.repository_id, &artifact.line).await.map_err(refuse)?;
+    let active = store.artifact_active(artifact.repository_id, &artifact.line).await?;
     let active = active.filter(|active| active.id != artifact.id);
-    let cells = store.artifact_cells(artifact.id).await.map_err(refuse)?;
+    let cells = store.artifact_cells(artifact.id).await?;
     let held_by: Vec<String> =
         cells.iter().map(|cell| format!("the cell {} was created from it", cell.name)).collect();
     let releases: Vec<(String, ArtifactState)> = store
         .artifact_releases(artifact.id)
-        .await
-        .map_err(refuse)?
+        .await?
         .iter()
         .map(|release| (super::release_words(release), release.state))
         .collect();
@@ -74,13 +71,13 @@ pub(super) async fn take(cx: &Cx, artifact: Artifact, asked: Asked) -> Result<Pr
     Ok(commit(cx, artifact, after, superseded, policy, asked.reason))
 }
 
-fn refused(refusal: &Refusal) -> Problem {
+fn refused(refusal: &Refusal) -> Error {
     let code = match refusal {
         Refusal::Untrusted(_) => Code::Untrusted,
         Refusal::Lint(_) => Code::LintFailed,
         Refusal::NoSuchStep(_) | Refusal::NotSmoked(_) | Refusal::Held(_) => Code::InvalidState,
     };
-    Problem::new(code, refusal.message())
+    Error::new(code, refusal.message())
 }
 
 fn change(cx: &Cx, before: &Artifact, after: ArtifactState, reason: &str) -> Change {
@@ -153,7 +150,7 @@ fn commit(
             let cells = if retires { tx.artifact_cells_now(before.id).await? } else { Vec::new() };
             if let Some(cell) = cells.first() {
                 let why = format!("it is still in use: the cell {cell} was created from it");
-                return Err(Problem::new(Code::InvalidState, why).into());
+                return Err(Error::new(Code::InvalidState, why));
             }
             // The same for releases: a concurrent promotion locks its artifacts until it commits.
             let falls =
@@ -166,7 +163,7 @@ fn commit(
                     super::release_words(release),
                     release.state
                 );
-                return Err(Problem::new(Code::InvalidState, why).into());
+                return Err(Error::new(Code::InvalidState, why));
             }
             let shown = Artifact { version: before.version + 1, ..after };
             Ok(Answer::new(&view(&shown, &policy)))
@@ -180,13 +177,12 @@ fn commit(
 }
 
 /// Maps a lost race to an error: the artifact changed, or another of its line became active, since it was read.
-pub(super) fn raced(error: StoreError) -> WriteError {
+pub(super) fn raced(error: StoreError) -> Error {
     match error {
-        StoreError::Stale | StoreError::Conflict(_) => Problem::new(
+        StoreError::Stale | StoreError::Conflict(_) => Error::new(
             Code::InvalidState,
             "it, or the active artifact of its line, changed at this moment: read it again, and repeat",
-        )
-        .into(),
+        ),
         error => error.into(),
     }
 }

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_ids::{ArtifactId, ProjectId, RepositoryId, TenantId};
 use muster_model::artifact::{Artifact, ArtifactKind, Trust, TrustPolicy, Verdict};
 use muster_registry::manifest::Manifest;
 use muster_trust::{Digest, Examination, Signature, TrustedKey, bundle, simple};
 use parking_lot::Mutex;
 
-use crate::Cx;
 use crate::keyed_locks::KeyedLocks;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns a project's trust policy, or the default if none was set.
 pub(crate) async fn policy_of(cx: &Cx, project: ProjectId) -> Result<TrustPolicy> {
-    Ok(cx.platform.store.trust_policy_lookup(project).await.map_err(refuse)?.unwrap_or_default())
+    Ok(cx.platform.store.trust_policy_lookup(project).await?.unwrap_or_default())
 }
 
 /// The verdict on an artifact under the present edition of the project's keys and rules. One that is trusted stays so for as long
@@ -76,9 +75,9 @@ type Signatures = (i64, Option<Timestamp>, Option<String>);
 async fn signatures(cx: &Cx, artifact: &Artifact) -> Result<Signatures> {
     let (store, repository) = (&cx.platform.store, artifact.repository_id);
     let bundles = store.referrers_newest(repository, &artifact.digest, bundle::MEDIA_TYPE).await;
-    let (count, newest) = bundles.map_err(refuse)?;
+    let (count, newest) = bundles?;
     let tagged = match artifact.digest.parse::<Digest>() {
-        Ok(digest) => store.tag_lookup(repository, &simple::tag(&digest)).await.map_err(refuse)?,
+        Ok(digest) => store.tag_lookup(repository, &simple::tag(&digest)).await?,
         Err(_) => None,
     };
     Ok((count, newest, tagged))
@@ -108,7 +107,7 @@ impl NegativeVerdicts {
 
 async fn examine(cx: &Cx, artifact: &Artifact) -> Result<Verdict> {
     let mut keys = Vec::new();
-    let mut known = cx.platform.store.key_of_project(artifact.project_id).await.map_err(refuse)?;
+    let mut known = cx.platform.store.key_of_project(artifact.project_id).await?;
     let revoked = known.iter().filter(|key| key.revoked_at.is_some()).count();
     let mut skipped = revoked.saturating_sub(MOST_REVOKED);
     known.retain(|key| {
@@ -165,7 +164,7 @@ async fn files(cx: &Cx, artifact: &Artifact) -> Result<Option<Vec<(String, Diges
         return Ok(None);
     }
     let found = cx.platform.store.manifest_lookup(artifact.repository_id, &artifact.digest).await;
-    let Some(found) = found.map_err(refuse)? else { return Ok(None) };
+    let Some(found) = found? else { return Ok(None) };
     let Ok(manifest) = Manifest::parse(&found.content, None) else { return Ok(None) };
     Ok(manifest.layers.iter().map(|layer| Some((layer.title()?.to_owned(), layer.digest))).collect())
 }
@@ -190,12 +189,12 @@ impl Examiner<'_> {
         let mut after = String::new();
         while self.examination.wants_bundles() {
             let kind = Some(bundle::MEDIA_TYPE);
-            let page = store.referrers(self.repository, &digest, kind, &after, PAGE).await.map_err(refuse)?;
+            let page = store.referrers(self.repository, &digest, kind, &after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after.clone_from(&last.digest);
             for referrer in page {
                 let manifest = store.manifest_lookup(self.repository, &referrer.digest).await;
-                let layers = manifest.map_err(refuse)?.and_then(|found| bundle::layers(&found.content).ok());
+                let layers = manifest?.and_then(|found| bundle::layers(&found.content).ok());
                 // A signature has one layer, and the node reads no other.
                 let Some(layer) = layers.and_then(|layers| layers.into_iter().next()) else { continue };
                 let found = document(self.cx, self.repository, &layer.digest.to_string()).await?;
@@ -212,7 +211,7 @@ impl Examiner<'_> {
     /// add to them.
     async fn examine_tagged(&mut self, digest: &Digest) -> Result<()> {
         let tagged = self.cx.platform.store.manifest_by_tag(self.repository, &simple::tag(digest)).await;
-        let layers = tagged.map_err(refuse)?.and_then(|manifest| simple::layers(&manifest.content).ok());
+        let layers = tagged?.and_then(|manifest| simple::layers(&manifest.content).ok());
         for layer in layers.unwrap_or_default() {
             if !self.examination.wants_simple() {
                 break;
@@ -244,7 +243,7 @@ impl Examiner<'_> {
             waiting.iter().for_each(|signature| examination.examine(signature));
             examination
         });
-        let failed = |_| Problem::new(Code::Internal, "signatures could not be verified");
+        let failed = |_| Error::new(Code::Internal, "signatures could not be verified");
         self.examination = examined.await.map_err(failed)?;
         Ok(())
     }

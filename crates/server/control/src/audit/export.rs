@@ -9,9 +9,8 @@ use muster_db::StoreError;
 
 use super::{chain, line};
 use crate::limits::{StreamKind, StreamSlot, UnreadBytes};
-use crate::refuse::{Result, refuse};
 use crate::revalidate::Revalidated;
-use crate::{Cx, Share};
+use crate::{Cx, Error, Result, Share};
 
 /// Entries per chunk, and bytes; a chunk has at least one entry.
 const PAGE: i64 = 500;
@@ -37,7 +36,7 @@ pub async fn export(
     query: AuditChainQuery,
 ) -> Result<impl Stream<Item = Result<Lines>> + Send + 'static + use<>> {
     let scope = chain(cx, query.tenant.as_deref(), None, Permission::AuditExport).await?;
-    let head = cx.platform.store.audit_head(&scope.chain()).await.map_err(refuse)?;
+    let head = cx.platform.store.audit_head(&scope.chain()).await?;
     let export = Export {
         allowed: Revalidated::new(cx, Permission::AuditExport, scope),
         share: cx.share(),
@@ -72,10 +71,9 @@ impl Export {
     async fn read(&mut self) -> Result<Option<Lines>> {
         let limit = PAGE.min(self.until - self.after);
         let store = &self.allowed.cx.platform.store;
-        let entries =
-            store.audit_portion(&self.chain, self.after, limit, PAGE_BYTES).await.map_err(refuse)?;
+        let entries = store.audit_portion(&self.chain, self.after, limit, PAGE_BYTES).await?;
         let Some(last) = entries.last().map(|entry| entry.sequence) else {
-            return Err(refuse(StoreError::Corrupt("a whole audit chain")));
+            return Err(Error::from(StoreError::Corrupt("a whole audit chain")));
         };
         let mut lines = String::new();
         for entry in &entries {

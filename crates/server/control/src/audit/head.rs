@@ -4,13 +4,12 @@ use muster_api::audit::{AuditChainQuery, AuditHead};
 use muster_authz::Permission;
 
 use super::chain;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Result};
 
 /// Handles `audit_head`.
 pub async fn head(cx: &Cx, query: AuditChainQuery) -> Result<Answer> {
     let scope = chain(cx, query.tenant.as_deref(), None, Permission::AuditHead).await?;
-    let head = cx.platform.store.audit_head(&scope.chain()).await.map_err(refuse)?;
+    let head = cx.platform.store.audit_head(&scope.chain()).await?;
     let signed = cx.platform.audit_key.sign(&head, cx.now);
     Ok(Answer::new(&AuditHead {
         chain: head.chain,

@@ -17,7 +17,7 @@ use muster_trust::PrivateKey;
 use serde::Serialize;
 use zeroize::Zeroizing;
 
-use crate::{Platform, outbound};
+use crate::{Error, Platform, Result, outbound};
 
 /// Lease duration: the time after which another server may take over signing.
 const LEASE: SignedDuration = SignedDuration::from_secs(30);
@@ -150,7 +150,7 @@ impl HeadsDestination {
             return Ok(None);
         }
         if text.contains("://") {
-            let refused = |problem: muster_api::Problem| AuditHeadsError::Destination(problem.detail);
+            let refused = |error: Error| AuditHeadsError::Destination(error.detail);
             outbound::check_url(text, private).map_err(refused)?;
             return Ok(Some(Self::Url(text.to_owned())));
         }

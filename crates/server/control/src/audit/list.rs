@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::chain;
 use crate::cursor::PageLimits;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `audit_list`.
 pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
@@ -19,7 +18,7 @@ pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
     let name = scope.chain();
     let store = &cx.platform.store;
     cx.large_answer().await;
-    let head = store.audit_head(&name).await.map_err(refuse)?;
+    let head = store.audit_head(&name).await?;
     let (name, project) = (&name, scope.project());
     let read = |after, limit| {
         let (action, actor) = (query.action.clone(), query.actor.clone());
@@ -34,7 +33,7 @@ pub async fn list(cx: &Cx, query: AuditListQuery) -> Result<Answer> {
         .iter()
         .map(|entry| {
             let record: Value = serde_json::from_str(&entry.entry_text)
-                .map_err(|_| refuse(muster_db::StoreError::Corrupt("an audit entry")))?;
+                .map_err(|_| Error::from(muster_db::StoreError::Corrupt("an audit entry")))?;
             Ok(json!({"chain": entry.chain, "sequence": entry.sequence, "previous_hash": entry.previous_hash,
                       "hash": entry.hash, "record": record}))
         })

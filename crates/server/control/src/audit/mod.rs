@@ -20,8 +20,7 @@ use muster_model::Scope;
 use muster_model::audit::Sealed;
 use serde_json::value::RawValue;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Resolves the chain of a request. The chain of a deleted tenant remains, and operators can still read it by the tenant's
 /// id.
@@ -33,10 +32,10 @@ async fn chain(
 ) -> Result<Scope> {
     let scope = match (cx.scope(tenant, project).await, tenant.map(str::parse::<TenantId>)) {
         (Ok(scope), _) => scope,
-        (Err(problem), Some(Ok(removed))) if problem.code == Code::NotFound && cx.is_operator() => {
+        (Err(error), Some(Ok(removed))) if error.code == Code::NotFound && cx.is_operator() => {
             Scope::Tenant(removed)
         }
-        (Err(problem), _) => return Err(problem),
+        (Err(error), _) => return Err(error),
     };
     cx.authorize(permission, scope, "chain")?;
     Ok(scope)
@@ -53,7 +52,7 @@ struct Line<'e> {
 }
 
 fn line(sealed: &Sealed) -> Result<String> {
-    let corrupt = |_| refuse(muster_db::StoreError::Corrupt("an audit entry"));
+    let corrupt = |_| Error::from(muster_db::StoreError::Corrupt("an audit entry"));
     let record: &RawValue = serde_json::from_str(&sealed.entry_text).map_err(corrupt)?;
     let line = Line {
         chain: &sealed.chain,

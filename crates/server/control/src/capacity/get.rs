@@ -11,7 +11,6 @@ use muster_model::placement::{Room, Strategy, ask_for};
 use super::amounts;
 use super::request::{impossible, with_defaults};
 use super::weigh::{Question, by_gpus, change, largest, least, left, nearest, nodes, obstacle};
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `capacity_get`.
@@ -21,8 +20,8 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
     let store = &cx.platform.store;
     let question = question(&query);
     let heard_since = cx.platform.engine.timing().heard_since(cx.now);
-    let rooms = store.rooms(&question.need, heard_since).await.map_err(refuse)?;
-    let limits = store.quota_lookup(project).await.map_err(refuse)?;
+    let rooms = store.rooms(&question.need, heard_since).await?;
+    let limits = store.quota_lookup(project).await?;
     let quota = left(&limits);
     let mut obstacle = obstacle(&question, &rooms, &limits);
     if let Some((reason, message)) = &mut obstacle
@@ -38,7 +37,7 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
         nodes: nodes(&question, &rooms),
         largest: amounts(&largest(&question, &rooms)),
         by_gpus: by_gpus(&question, &rooms),
-        waiting: store.queue_length().await.map_err(refuse)?,
+        waiting: store.queue_length().await?,
         quota_left: quota,
         reason: obstacle.as_ref().map(|(reason, _)| *reason),
         nearest: match obstacle {
@@ -53,12 +52,12 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
 /// Explains a shortage beyond the scarce resource: no node is large enough, or the nodes that are do not send heartbeats.
 async fn explain(cx: &Cx, question: &Question, short: String, heard_since: Timestamp) -> Result<String> {
     let store = &cx.platform.store;
-    let largest = store.largest_nodes(&question.need).await.map_err(refuse)?;
+    let largest = store.largest_nodes(&question.need).await?;
     if let Some((_, impossible)) = impossible(&question.need, &largest) {
         return Ok(impossible);
     }
     let ask = ask_for(&question.need, question.shape == AllocationShape::Baremetal, Strategy::Pack);
-    let silent = store.silent_with_room(&ask, &question.need, heard_since).await.map_err(refuse)?;
+    let silent = store.silent_with_room(&ask, &question.need, heard_since).await?;
     Ok(match silent {
         Some(silent) => {
             let nodes =
@@ -80,7 +79,7 @@ async fn instead(
 ) -> Result<Option<CapacityNearest>> {
     let cuts = [least(question, quota, None), least(question, quota, Some(rooms))];
     for cut in cuts.into_iter().flatten() {
-        let rooms = store.rooms(&cut.need, heard_since).await.map_err(refuse)?;
+        let rooms = store.rooms(&cut.need, heard_since).await?;
         if let Some(other) = nearest(&cut, &rooms) {
             let change = change(question, &other);
             return Ok(Some(CapacityNearest { change, shape: other.shape, capacity: amounts(&other.need) }));

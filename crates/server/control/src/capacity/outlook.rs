@@ -6,8 +6,7 @@ use muster_ids::ProjectId;
 use muster_model::node::Capacity;
 use muster_model::placement::{Resource, rooms_of, shortage, take_from};
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Allocations of one size in a plan.
 pub(crate) struct PlannedAllocations<'p> {
@@ -37,7 +36,7 @@ async fn shortfall(
     planned: &[PlannedAllocations<'_>],
 ) -> Result<Option<String>> {
     let store = &cx.platform.store;
-    let quota = store.quota_lookup(project).await.map_err(refuse)?;
+    let quota = store.quota_lookup(project).await?;
     let (count, sum) = total(planned);
     if let Some(over) = quota.excess(count, &sum) {
         return Ok(Some(over));
@@ -46,10 +45,10 @@ async fn shortfall(
     if let [only] = planned
         && only.count == 1
     {
-        let rooms = store.rooms(&only.each, heard_since).await.map_err(refuse)?;
+        let rooms = store.rooms(&only.each, heard_since).await?;
         return Ok(shortage(&only.each, only.exclusive, &rooms).map(|short| short.to_string()));
     }
-    let mut nodes = store.free_nodes(heard_since).await.map_err(refuse)?;
+    let mut nodes = store.free_nodes(heard_since).await?;
     for group in planned {
         for fitted in 0..group.count {
             if take_from(&mut nodes, &group.each, group.exclusive) {

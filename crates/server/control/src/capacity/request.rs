@@ -1,13 +1,10 @@
 //! Interpretation of a capacity request: its defaults, and whether any node could ever satisfy it. `capacity` and
 //! `allocation create` share both, so that their answers agree.
-
-use muster_api::Problem;
 use muster_db::LargestNodes;
 use muster_model::node::Capacity;
 use muster_model::placement::Resource;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Applies the defaults for missing amounts.
 pub(crate) fn with_defaults(
@@ -29,11 +26,11 @@ pub(crate) fn with_defaults(
 pub(crate) async fn ensure_possible(
     cx: &Cx,
     need: &Capacity,
-    problem: impl FnOnce(Resource, String) -> Problem,
+    error: impl FnOnce(Resource, String) -> Error,
 ) -> Result<()> {
-    let largest = cx.platform.store.largest_nodes(need).await.map_err(refuse)?;
+    let largest = cx.platform.store.largest_nodes(need).await?;
     match impossible(need, &largest) {
-        Some((resource, why)) => Err(problem(resource, why)),
+        Some((resource, why)) => Err(error(resource, why)),
         None => Ok(()),
     }
 }

@@ -5,8 +5,7 @@ use muster_ids::{NodeId, ProjectId};
 use muster_model::node::Capacity;
 
 use super::weigh::{Question, obstacle};
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Returns the shortage, if there is one. `but` is a node to exclude.
 pub(crate) async fn shortage(
@@ -22,7 +21,7 @@ pub(crate) async fn shortage(
         Some(node) => store.rooms_elsewhere(&need, heard_since, node).await,
         None => store.rooms(&need, heard_since).await,
     };
-    let rooms = rooms.map_err(refuse)?;
-    let quota = store.quota_lookup(project).await.map_err(refuse)?;
+    let rooms = rooms?;
+    let quota = store.quota_lookup(project).await?;
     Ok(obstacle(&Question { shape, need }, &rooms, &quota).map(|(_, message)| message))
 }

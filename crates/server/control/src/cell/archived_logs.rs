@@ -3,7 +3,6 @@
 use muster_api::cell::{ArchivedLogs, CellLog};
 use muster_authz::Permission;
 
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `cell_archived_logs`.
@@ -11,7 +10,7 @@ pub async fn archived_logs(cx: &Cx, project: &str, reference: &str) -> Result<An
     let cell = cx.cell(project, reference).await?;
     cx.authorize(Permission::CellArchivedLogs, cell.scope(), "cell")?;
     cx.large_answer().await;
-    let kept = cx.platform.store.cell_log_list(cell.id).await.map_err(refuse)?;
+    let kept = cx.platform.store.cell_log_list(cell.id).await?;
     let logs = kept.into_iter().map(|log| CellLog {
         incarnation: log.incarnation,
         service: log.service,

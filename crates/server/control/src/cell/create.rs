@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use muster_api::Code;
 use muster_api::cell::CellCreate;
 use muster_api::operation::Started;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Tx;
 use muster_engine::cell::CREATE;
@@ -19,12 +19,11 @@ use serde_json::json;
 use super::check::{NODE_PORTS, fault};
 use super::path;
 use crate::artifact::{Start, ensure_startable};
-use crate::commit::{WriteError, target};
+use crate::commit::target;
 use crate::operation::started;
-use crate::refuse::{Result, refuse};
 use crate::secret::named;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, operation};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, operation};
 
 /// Maximum number of cells per allocation: each costs the node a few processes outside the allocation's limits.
 const MOST_CELLS: usize = 64;
@@ -38,24 +37,24 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
     let allocation = cx.allocation(project, &body.allocation).await?;
     let Some(node_id) = allocation.node_id.filter(|_| allocation.state == AllocationState::Active) else {
         let detail = format!("its allocation must be active; {} is {}", allocation.name, allocation.state);
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     };
-    if cx.platform.store.cell_live_in(allocation.id).await.map_err(refuse)?.len() >= MOST_CELLS {
+    if cx.platform.store.cell_live_in(allocation.id).await?.len() >= MOST_CELLS {
         let detail = format!("its allocation holds {MOST_CELLS} cells, the maximum: destroy one first");
-        return Err(Problem::new(Code::QuotaExceeded, detail));
+        return Err(Error::new(Code::QuotaExceeded, detail));
     }
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
-        return Err(Problem::field(field, why));
+        return Err(Error::field(field, why));
     }
     ensure_secrets_exist(cx, project_id, &body.spec).await?;
     let artifact_id = startable(cx, project_id, &body.spec.root).await?;
     if body.ready_until.is_some_and(|time| time <= cx.now) {
-        return Err(Problem::field("/ready_until", "it is in the past"));
+        return Err(Error::field("/ready_until", "it is in the past"));
     }
     let deadline_at = body.ready_until.unwrap_or(cx.now + cx.platform.engine.timing().create);
     let env = &cx.platform.env;
     let (id, operation_id): (CellId, OperationId) = (env.id(), env.id());
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let plan = operation::plan(&CREATE, &[id.to_string()], deadline_at);
     let subject = target("cell", id, &body.name);
     if body.dry_run.unwrap_or(false) {
@@ -114,7 +113,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
         Box::pin(async move {
             if let Some(missing) = tx.secret_missing(project_id, &cell.spec).await? {
                 let index = spec.secrets.iter().position(|given| given.secret == missing);
-                return Err(no_secret(index.unwrap_or_default()).into());
+                return Err(no_secret(index.unwrap_or_default()));
             }
             let network = tx.network_ensure(cell.network_id, tenant_id, project_id, NETWORK, now).await?;
             cell.network_id = network.id;
@@ -123,7 +122,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
                 && !tx.artifact_start(id).await?
             {
                 let why = "the artifact was deprecated at this moment, and no cell can be created from it";
-                return Err(Problem::new(Code::InvalidState, why).into());
+                return Err(Error::new(Code::InvalidState, why));
             }
             tx.cell_request(&cell).await?;
             take_ports(tx, &allocation, &cell, &spec).await?;
@@ -137,41 +136,33 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
 
 async fn ensure_secrets_exist(cx: &Cx, project: ProjectId, spec: &CellSpec) -> Result<()> {
     for (index, given) in spec.secrets.iter().enumerate() {
-        let found = named(&cx.platform.store, project, &given.secret, cx.now).await.map_err(refuse)?;
+        let found = named(&cx.platform.store, project, &given.secret, cx.now).await?;
         found.ok_or_else(|| no_secret(index))?;
     }
     Ok(())
 }
 
-fn no_secret(index: usize) -> Problem {
+fn no_secret(index: usize) -> Error {
     let why = "the project has no such secret: create it first, or name another";
-    Problem::field(format!("/spec/secrets/{index}/secret"), why)
+    Error::field(format!("/spec/secrets/{index}/secret"), why)
 }
 
 /// Returns the artifact of an image, if the project has it and it may start (trusted, where the project requires
 /// signatures). Any other image must already be on the node, put there by its operator.
 async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<ArtifactId>> {
     let Root::Image(digest) = root else { return Ok(None) };
-    let found = cx.platform.store.artifact_of_project(project, digest).await.map_err(refuse)?;
+    let found = cx.platform.store.artifact_of_project(project, digest).await?;
     let Some(artifact) = found else { return Ok(None) };
     ensure_startable(cx, &artifact, Start::New).await?;
     Ok(Some(artifact.id))
 }
 
-fn network_full() -> Problem {
-    Problem::new(
-        Code::QuotaExceeded,
-        "every address of the project's network is in use: destroy a cell first",
-    )
+fn network_full() -> Error {
+    Error::new(Code::QuotaExceeded, "every address of the project's network is in use: destroy a cell first")
 }
 
 /// Assigns the requested node ports, or free ones.
-async fn take_ports(
-    tx: &mut Tx,
-    allocation: &Allocation,
-    cell: &Cell,
-    spec: &CellSpec,
-) -> std::result::Result<(), WriteError> {
+async fn take_ports(tx: &mut Tx, allocation: &Allocation, cell: &Cell, spec: &CellSpec) -> Result<()> {
     let mut taken: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     for (index, ingress) in spec.ingress.iter().enumerate() {
         let protocol = match ingress.protocol {
@@ -186,11 +177,11 @@ async fn take_ports(
             Some(port) if used.contains(&i64::from(port)) => {
                 let node = allocation.node_name.as_deref().unwrap_or("its node");
                 let why = format!("port {port} of {node} is in use by another cell: name another, or none");
-                return Err(Problem::field(format!("/spec/ingress/{index}/node_port"), why).into());
+                return Err(Error::field(format!("/spec/ingress/{index}/node_port"), why));
             }
             Some(port) => i64::from(port),
             None => NODE_PORTS.map(i64::from).find(|port| !used.contains(port)).ok_or_else(|| {
-                Problem::new(
+                Error::new(
                     Code::QuotaExceeded,
                     "every publishable port of the node is in use: destroy a cell first",
                 )

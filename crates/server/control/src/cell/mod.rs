@@ -31,8 +31,7 @@ use muster_wire::cell::Protocol;
 use serde_json::json;
 
 use crate::operation::{Subject, Submission, submit};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 pub(crate) fn path(cell: &Cell) -> String {
     format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
@@ -63,12 +62,12 @@ fn state_of(state: api::CellState) -> CellState {
 /// Returns the view with its address and ports, which need queries.
 pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
     let store = &cx.platform.store;
-    let network = store.network_lookup(cell.network_id).await.map_err(refuse)?;
+    let network = store.network_lookup(cell.network_id).await?;
     let address = network.and_then(|network| network.address(cell.host));
-    let ports = store.node_port_of(cell.id).await.map_err(refuse)?;
+    let ports = store.node_port_of(cell.id).await?;
     let spec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| refuse(StoreError::Corrupt("a cell specification")))?;
-    let observed = store.cell_observation(cell.id).await.map_err(refuse)?;
+        .map_err(|_| Error::from(StoreError::Corrupt("a cell specification")))?;
+    let observed = store.cell_observation(cell.id).await?;
     let assessed = assess(cx, cell, observed.as_ref()).await?;
     Ok(api::Cell {
         id: cell.id,
@@ -118,8 +117,7 @@ async fn assess(cx: &Cx, cell: &Cell, observed: Option<&CellObservation>) -> Res
     }
     let store = &cx.platform.store;
     let (node, confirmed_at) =
-        tokio::try_join!(store.node_lookup(cell.node_id), store.node_confirmed_at(cell.node_id))
-            .map_err(refuse)?;
+        tokio::try_join!(store.node_lookup(cell.node_id), store.node_confirmed_at(cell.node_id))?;
     let facts = MemberFacts {
         incarnation: cell.incarnation,
         changed_at: cell.updated_at,
@@ -174,7 +172,7 @@ async fn act(
     supersedes: bool,
 ) -> Result<PreparedCommand> {
     not_a_members(cx, &cell, definition).await?;
-    let under_way = cx.platform.store.operation_open_on(cell.id.uuid()).await.map_err(refuse)?;
+    let under_way = cx.platform.store.operation_open_on(cell.id.uuid()).await?;
     let dry_run = body.dry_run.unwrap_or(false);
     if let Some(same) = under_way.iter().find(|operation| operation.kind == definition.kind)
         && !dry_run
@@ -183,7 +181,7 @@ async fn act(
             "{} is already in progress: follow it with `muster operation watch {}`",
             same.kind, same.id
         );
-        return Err(muster_api::Problem::new(muster_api::Code::InvalidState, detail));
+        return Err(Error::new(muster_api::Code::InvalidState, detail));
     }
     let reason = body.reason.unwrap_or_default();
     let subject = Subject {
@@ -210,9 +208,9 @@ async fn act(
 /// stale evidence, without a quorum check.
 async fn not_a_members(cx: &Cx, cell: &Cell, definition: &Definition) -> Result<()> {
     let Some(id) = cell.member_id else { return Ok(()) };
-    let member = cx.platform.store.member_lookup(id).await.map_err(refuse)?;
+    let member = cx.platform.store.member_lookup(id).await?;
     let Some(member) = member.filter(|member| member.state != MemberState::Removed) else { return Ok(()) };
     let instead = if definition.kind == "cell.restart" { "recover or replace" } else { "remove" };
     let why = format!("it is the cell of the member {}: {instead} the member instead", member.name);
-    Err(muster_api::Problem::new(muster_api::Code::InvalidState, why))
+    Err(Error::new(muster_api::Code::InvalidState, why))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use muster_api::entitlement::{EntitlementGrant, Granted};
-use muster_api::{Code, FieldError, Problem};
+use muster_api::{Code, FieldError};
 use muster_authz::{CONTRACT_PERMISSIONS, Permission};
 use muster_db::{StoreError, Tx};
 use muster_ids::{EntitlementId, ProjectId, ServiceAccountId};
@@ -17,11 +17,10 @@ use serde_json::{Value, json};
 use super::{path, view};
 use crate::app::found as found_app;
 use crate::app_version::manifest_of;
-use crate::commit::{WriteError, target};
+use crate::commit::target;
 use crate::outbox::EventDraft;
-use crate::refuse::{Result, refuse};
 use crate::service_account::allow_list;
-use crate::{Answer, Cx, PreparedCommand};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `entitlement_grant`. Granting again renews it: after a revocation, or because a newer release needs other
 /// permissions. Until then running instances keep the granted ones.
@@ -45,7 +44,7 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Pre
         without_consent(&app.slug, body.consent.as_deref())?;
     }
     consented(&asked, body.consent.as_deref())?;
-    let known = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
+    let known = cx.platform.store.entitlement_of_app(project, app.id).await?;
     match known {
         Some(known) => renew(cx, scope, app, known.entitlement, permissions).await,
         None => make(cx, scope, app, permissions).await,
@@ -55,14 +54,14 @@ pub async fn grant(cx: &Cx, project: &str, body: EntitlementGrant) -> Result<Pre
 /// Returns the manifest of the release that would start here.
 async fn startable(cx: &Cx, project: ProjectId, app: &App) -> Result<Manifest> {
     let store = &cx.platform.store;
-    let active = store.app_version_in_state(project, app.id, ArtifactState::Active).await.map_err(refuse)?;
+    let active = store.app_version_in_state(project, app.id, ArtifactState::Active).await?;
     let version = match active {
         Some(active) => Some(active),
-        None => store.app_version_newest(project, app.id).await.map_err(refuse)?,
+        None => store.app_version_newest(project, app.id).await?,
     };
     let version = version.ok_or_else(|| {
         let says = format!("{} has no release yet, so its permissions are unknown: wait for one", app.slug);
-        Problem::new(Code::InvalidState, says)
+        Error::new(Code::InvalidState, says)
     })?;
     manifest_of(&version.version)
 }
@@ -98,7 +97,7 @@ fn without_consent(app: &str, consent: Option<&[String]>) -> Result<()> {
         "{app} has no adapter, so there is nothing to consent to: omit it, or launch the app without a grant \
          (`muster instance create {app}`)"
     );
-    Err(Problem::field("/consent", says))
+    Err(Error::field("/consent", says))
 }
 
 /// Ensures that the consent matches the requested permissions exactly: a longer or shorter list was not read by the user.
@@ -122,7 +121,7 @@ fn consented(asked: &[String], consent: Option<&[String]>) -> Result<()> {
         return Ok(());
     }
     let says = format!("/consent: consent to exactly what the app requests: {}", asked.join(", "));
-    Err(Problem::new(Code::InvalidRequest, says).with_errors(errors))
+    Err(Error::new(Code::InvalidRequest, says).with_fields(errors))
 }
 
 /// Prepares the first grant: creates an account for the app's adapter.
@@ -154,7 +153,7 @@ impl New {
 /// Returns the project's first entitlement to an app. Without permissions its account is disabled: no adapter needs it.
 pub(crate) async fn first(cx: &Cx, scope: Scope, app: &App, permissions: Vec<String>) -> Result<New> {
     let (tenant_id, project_id) =
-        scope.tenant().zip(scope.project()).ok_or_else(|| Problem::not_found("project"))?;
+        scope.tenant().zip(scope.project()).ok_or_else(|| Error::not_found("project"))?;
     let account = ServiceAccount {
         id: cx.platform.env.id::<ServiceAccountId>(),
         tenant_id,
@@ -168,13 +167,13 @@ pub(crate) async fn first(cx: &Cx, scope: Scope, app: &App, permissions: Vec<Str
         updated_at: cx.now,
         version: 1,
     };
-    let known = cx.platform.store.service_account_by_name(project_id, &account.name).await.map_err(refuse)?;
+    let known = cx.platform.store.service_account_by_name(project_id, &account.name).await?;
     if known.is_some() {
         let says = format!(
             "the project already has a service account {}, the name of this app's operator: remove it first",
             account.name
         );
-        return Err(Problem::new(Code::NameTaken, says));
+        return Err(Error::new(Code::NameTaken, says));
     }
     let entitlement = Entitlement {
         id: cx.platform.env.id::<EntitlementId>(),
@@ -201,9 +200,8 @@ async fn renew(
     permissions: Vec<String>,
 ) -> Result<PreparedCommand> {
     let account = cx.platform.store.service_account_lookup(entitlement.operator_account_id).await;
-    let account = account
-        .map_err(refuse)?
-        .ok_or_else(|| refuse(StoreError::Corrupt("the account of an entitlement")))?;
+    let account =
+        account?.ok_or_else(|| Error::from(StoreError::Corrupt("the account of an entitlement")))?;
     let account = ServiceAccount {
         disabled: permissions.is_empty(),
         permissions: permissions.clone(),
@@ -259,13 +257,12 @@ fn granted_data(app: &str, entitlement: &Entitlement, renewed: bool) -> Value {
 }
 
 /// Maps a lost race to an error: the entitlement, its account or the app changed meanwhile.
-fn raced(error: StoreError) -> WriteError {
+fn raced(error: StoreError) -> Error {
     match error {
-        StoreError::Conflict(_) | StoreError::Stale | StoreError::Gone(_) => Problem::new(
+        StoreError::Conflict(_) | StoreError::Stale | StoreError::Gone(_) => Error::new(
             Code::InvalidState,
             "the entitlement, its account or the app changed at this moment: read it again, and repeat",
-        )
-        .into(),
+        ),
         error => error.into(),
     }
 }
@@ -285,10 +282,10 @@ mod tests {
             (Some(words(&["a.one", "b.two", "c.three"])), vec!["/consent/2"]),
             (Some(words(&["x.y", "a.one"])), vec!["/consent/0", "/consent"]),
         ] {
-            let problem = consented(&asked, given.as_deref()).unwrap_err();
-            let found: Vec<&str> = problem.errors.iter().map(|error| error.pointer.as_str()).collect();
+            let error = consented(&asked, given.as_deref()).unwrap_err();
+            let found: Vec<&str> = error.fields.iter().map(|error| error.pointer.as_str()).collect();
             assert_eq!(found, pointers);
-            assert!(problem.detail.contains("a.one, b.two"), "{}", problem.detail);
+            assert!(error.detail.contains("a.one, b.two"), "{}", error.detail);
         }
     }
 }

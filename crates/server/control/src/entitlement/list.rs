@@ -5,7 +5,6 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `entitlement_list`.
@@ -20,7 +19,7 @@ pub async fn list(cx: &Cx, project: &str, query: EntitlementListQuery) -> Result
         true => store.entitlement_list_published(page, project).await,
         false => store.entitlement_list(page, project).await,
     };
-    let mut items = items.map_err(refuse)?;
+    let mut items = items?;
     let next_page_token = cx.next_page(&list, page, &mut items, |found| found.entitlement.id.uuid()).await?;
     let items = items.iter().map(|found| view(&found.entitlement, &found.app)).collect();
     Ok(Answer::new(&EntitlementPage { items, next_page_token }))

@@ -11,14 +11,13 @@ pub(crate) use grant::{New, admits, first, has_adapter};
 pub use list::list;
 pub use revoke::revoke;
 
+use muster_api::Code;
 use muster_api::entitlement as api;
-use muster_api::{Code, Problem};
 use muster_db::FoundEntitlement;
 use muster_ids::{EntitlementId, ServiceAccountId};
 use muster_model::app::Entitlement;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns its path, under the consumer's project.
 pub(crate) fn path(entitlement: &Entitlement) -> String {
@@ -43,16 +42,16 @@ fn view(entitlement: &Entitlement, app: &str) -> api::Entitlement {
 
 /// Returns an entitlement by id from any project: the caller checks which projects may access it.
 pub(crate) async fn anywhere(cx: &Cx, reference: &str) -> Result<FoundEntitlement> {
-    let absent = || Problem::not_found("entitlement");
+    let absent = || Error::not_found("entitlement");
     let id: EntitlementId = reference.parse().map_err(|_| absent())?;
-    cx.platform.store.entitlement_lookup(id).await.map_err(refuse)?.ok_or_else(absent)
+    cx.platform.store.entitlement_lookup(id).await?.ok_or_else(absent)
 }
 
 /// Rejects manual changes to an account that an entitlement created: its allow list is the granted consent, and its tokens
 /// are the short-lived ones minted by the publisher's adapter. A revoked entitlement keeps its account while something that
 /// it operates lives.
 pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()> {
-    let Some(found) = cx.platform.store.entitlement_of_account(account).await.map_err(refuse)? else {
+    let Some(found) = cx.platform.store.entitlement_of_account(account).await? else {
         return Ok(());
     };
     let (app, entitlement) = (&found.app, &found.entitlement);
@@ -62,21 +61,21 @@ pub(crate) async fn not_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()
              permissions, or revoke it",
             entitlement.id
         );
-        return Err(Problem::new(Code::InvalidState, says));
+        return Err(Error::new(Code::InvalidState, says));
     }
-    let live = cx.platform.store.entitlement_instances(account).await.map_err(refuse)?;
+    let live = cx.platform.store.entitlement_instances(account).await?;
     if live == 0 {
         return Ok(());
     }
     let says =
         format!("the account operates {live} live instances of the app {app}: decommission them first");
-    Err(Problem::new(Code::InvalidState, says))
+    Err(Error::new(Code::InvalidState, says))
 }
 
 /// Rejects a token of an operator's account that was not minted: minted tokens live for 15 minutes, and nothing may bypass
 /// that.
 pub(crate) async fn not_minted_by_hand(cx: &Cx, account: ServiceAccountId) -> Result<()> {
-    match cx.platform.store.entitlement_of_account(account).await.map_err(refuse)? {
+    match cx.platform.store.entitlement_of_account(account).await? {
         None => Ok(()),
         Some(found) => {
             let says = format!(
@@ -84,7 +83,7 @@ pub(crate) async fn not_minted_by_hand(cx: &Cx, account: ServiceAccountId) -> Re
                  15 minutes; they cannot be issued or rotated",
                 found.app
             );
-            Err(Problem::new(Code::InvalidState, says))
+            Err(Error::new(Code::InvalidState, says))
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Revoke an entitlement: nothing new can be launched, but running instances stay operable until they are decommissioned.
 
+use muster_api::Code;
 use muster_api::entitlement::EntitlementRevoke;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{anywhere, path, view};
 use crate::commit::target;
-use crate::{Answer, Cx, PreparedCommand, Result, adapter_task};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, adapter_task};
 
 /// Prepares `entitlement_revoke`. Only the project that has it revokes it. Where nothing lives that it operates, the account is
 /// shut out at once, with every token of it; with `cut_off` also where something lives, and with every task it asked for.
@@ -23,11 +23,11 @@ pub async fn revoke(
     let found = anywhere(cx, reference).await?;
     let mut entitlement = found.entitlement;
     if entitlement.project_id != project {
-        return Err(Problem::not_found("entitlement"));
+        return Err(Error::not_found("entitlement"));
     }
     let cut_off = body.cut_off.unwrap_or(false);
     if entitlement.revoked_at.is_some() && !cut_off {
-        return Err(Problem::new(Code::InvalidState, "the entitlement was revoked before"));
+        return Err(Error::new(Code::InvalidState, "the entitlement was revoked before"));
     }
     let before = view(&entitlement, &found.app);
     entitlement.revoked_at = entitlement.revoked_at.or(Some(cx.now));

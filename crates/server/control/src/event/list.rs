@@ -8,7 +8,6 @@ use muster_model::event::Event;
 
 use super::view;
 use crate::cursor::PageLimits;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `event_list`.
@@ -18,7 +17,7 @@ pub async fn list(cx: &Cx, query: EventListQuery) -> Result<Answer> {
     let after = query.after.unwrap_or(0);
     let store = &cx.platform.store;
     cx.large_answer().await;
-    let (sealed_up_to, _) = store.event_stream_head(scope).await.map_err(refuse)?;
+    let (sealed_up_to, _) = store.event_stream_head(scope).await?;
     let read = |after, limit| {
         let filter = EventFilter { after, event_type: query.event_type.clone(), limit };
         async move { store.event_list(scope, &filter).await }.boxed()

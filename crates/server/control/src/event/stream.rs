@@ -11,10 +11,9 @@ use muster_model::event::Event;
 use tokio::sync::broadcast;
 
 use super::view;
-use crate::Cx;
 use crate::cursor::PageLimits;
-use crate::refuse::{Result, refuse};
 use crate::revalidate::Revalidated;
+use crate::{Cx, Result};
 
 /// An item of a stream.
 #[derive(Debug, Clone)]
@@ -72,7 +71,7 @@ pub async fn stream(
     let opened = cx.open(crate::limits::StreamKind::Events)?;
     // Subscribe before reading the database: events sealed in between arrive twice and are deduplicated by number.
     let live = cx.platform.tail.subscribe();
-    let (newest, pruned) = cx.platform.store.event_stream_head(scope).await.map_err(refuse)?;
+    let (newest, pruned) = cx.platform.store.event_stream_head(scope).await?;
     let asked = last_event_id.or(query.after);
     let last = asked.unwrap_or(newest).min(newest.max(0));
     let reset = last < pruned;
@@ -104,18 +103,18 @@ impl Follow {
             return None;
         }
         loop {
-            if let Err(problem) = self.allowed.check().await {
+            if let Err(error) = self.allowed.check().await {
                 self.ended = true;
-                return Some(Item::End(problem.detail));
+                return Some(Item::End(error.detail));
             }
             if let Some(event) = self.kept.pop_front() {
                 self.last = event.sequence;
                 return Some(Item::Event(Box::new(event)));
             }
             if self.behind {
-                if let Err(problem) = self.read_on().await {
+                if let Err(error) = self.read_on().await {
                     self.ended = true;
-                    return Some(Item::End(problem.detail));
+                    return Some(Item::End(error.detail));
                 }
                 continue;
             }

@@ -3,19 +3,18 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use muster_api::Problem;
 use muster_db::Tx;
 use muster_model::event::EventType;
 use muster_model::node::Node;
 use serde_json::{Value, json};
 
-use crate::Cx;
 use crate::commit::told;
+use crate::{Cx, Error};
 
 /// Validates the address that an agent reports.
 pub(super) fn validate_address(address: Option<&str>) -> crate::Result<()> {
     match address.map(str::parse::<Ipv4Addr>) {
-        Some(Err(_)) => Err(Problem::field("/address", "it is not an IPv4 address")),
+        Some(Err(_)) => Err(Error::field("/address", "it is not an IPv4 address")),
         Some(Ok(_)) | None => Ok(()),
     }
 }

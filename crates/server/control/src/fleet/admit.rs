@@ -1,13 +1,11 @@
 //! Admission of agents, checked in the store on every request: a retired node is rejected at once, whatever its certificate,
 //! and so is a replaced certificate.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::{KeyHash, NodeStanding};
 use muster_ids::NodeId;
-
-use crate::refuse::{Result, refuse};
-use crate::{Cx, Platform};
 use muster_keys::Identity;
+
+use crate::{Cx, Error, Platform, Result};
 
 /// An admitted agent.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +21,7 @@ pub struct Admitted {
 pub async fn admit(cx: &Cx, identity: Identity) -> Result<Admitted> {
     // The handshake checked the expiry, but a connection may outlive its certificate.
     if identity.until <= cx.now {
-        return Err(Problem::new(
+        return Err(Error::new(
             Code::Unauthenticated,
             "the node's certificate has expired: agents renew it before; join again with a fresh token",
         ));
@@ -37,7 +35,7 @@ pub async fn admit_again(platform: &Platform, agent: &Admitted) -> Result<()> {
 }
 
 pub(super) async fn look_up(platform: &Platform, node: NodeId, key: KeyHash) -> Result<Admitted> {
-    let standing = platform.store.node_standing(node, platform.env.now()).await.map_err(refuse)?;
+    let standing = platform.store.node_standing(node, platform.env.now()).await?;
     let standing = standing.filter(|standing| !standing.retired).ok_or_else(retired)?;
     if standing.key == Some(key) {
         if standing.previous_key.is_some() {
@@ -51,20 +49,20 @@ pub(super) async fn look_up(platform: &Platform, node: NodeId, key: KeyHash) -> 
 
 /// Completes a renewal: the new certificate is in use, so the previous one becomes invalid.
 async fn settle(platform: &Platform, node: NodeId, key: KeyHash) -> Result<()> {
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.node_settled(node, key).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)
+    let mut tx = platform.store.begin().await?;
+    tx.node_settled(node, key).await?;
+    tx.commit().await.map_err(Error::from)
 }
 
-pub(super) fn replaced() -> Problem {
-    Problem::new(
+pub(super) fn replaced() -> Error {
+    Error::new(
         Code::Unauthenticated,
         "this certificate was replaced: the current one is on the machine that joined last",
     )
 }
 
-pub(super) fn retired() -> Problem {
-    Problem::new(
+pub(super) fn retired() -> Error {
+    Error::new(
         Code::Unauthenticated,
         "the node is retired or unknown: this machine is not part of the platform; its owner removes what it \
          still holds",
@@ -77,7 +75,7 @@ impl Admitted {
         if session == self.standing.session {
             return Ok(());
         }
-        Err(Problem::new(
+        Err(Error::new(
             Code::InvalidState,
             format!(
                 "session {session} is over, {} is current: another agent replaced this one, or it restarted; \
@@ -92,7 +90,7 @@ impl Admitted {
         if !self.standing.unreachable {
             return Ok(());
         }
-        Err(Problem::new(
+        Err(Error::new(
             Code::InvalidState,
             "the node missed its heartbeats and counts as unreachable: send hello first, with its contents",
         ))

@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use muster_api::Problem;
 use muster_db::{PeopleCell, Store};
 use muster_ids::{NetworkId, NodeId, ProjectId};
 use muster_model::Login;
@@ -17,7 +16,7 @@ use muster_wire::cell::{
 };
 use serde::Serialize;
 
-use crate::refuse::{Result, refuse};
+use crate::{Error, Result};
 
 /// A page ends with the unit that exceeds so many bytes. The agent's limit of an answer is eight times as much.
 const PAGE_BYTES: usize = 2 << 20;
@@ -53,13 +52,13 @@ pub(super) async fn desired(
     after: Option<&str>,
     now: Timestamp,
 ) -> Result<DesiredState> {
-    let unknown = || Problem::field("/desired_after", "this is not a page of the desired state");
+    let unknown = || Error::field("/desired_after", "this is not a page of the desired state");
     let after = after.map(|text| Position::parse(text).ok_or_else(unknown)).transpose()?;
-    let (revision, _) = store.node_revisions(node).await.map_err(refuse)?;
+    let (revision, _) = store.node_revisions(node).await?;
     let mut page = DesiredState { revision, ..DesiredState::default() };
     let (mut bytes, mut last) = (0, None);
     if !matches!(after, Some(Position::Project(_))) {
-        for network in store.network_on_node(node).await.map_err(refuse)? {
+        for network in store.network_on_node(node).await? {
             if matches!(after, Some(Position::Network(after)) if network.id <= after) {
                 continue;
             }
@@ -73,7 +72,7 @@ pub(super) async fn desired(
             page.networks.push(state);
         }
     }
-    let cells = store.people_cells(node).await.map_err(refuse)?;
+    let cells = store.people_cells(node).await?;
     for cells in cells.chunk_by(|one, next| one.project_id == next.project_id) {
         let project = cells[0].project_id;
         if matches!(after, Some(Position::Project(after)) if project <= after) {
@@ -96,7 +95,7 @@ fn length(unit: &impl Serialize) -> usize {
 }
 
 async fn network_state(store: &Store, network: Network) -> Result<NetworkState> {
-    let neighbours = store.network_neighbours(network.id).await.map_err(refuse)?;
+    let neighbours = store.network_neighbours(network.id).await?;
     let neighbours = neighbours.into_iter().filter_map(|member| {
         Some(Neighbour {
             cell_id: member.cell_id,
@@ -118,7 +117,7 @@ async fn network_state(store: &Store, network: Network) -> Result<NetworkState> 
 /// Returns the users of the cells of one project.
 async fn project_people(store: &Store, cells: &[PeopleCell], now: Timestamp) -> Result<ProjectPeople> {
     let (tenant_id, project_id) = (cells[0].tenant_id, cells[0].project_id);
-    let mut found = store.people_of_project(tenant_id, project_id, now).await.map_err(refuse)?;
+    let mut found = store.people_of_project(tenant_id, project_id, now).await?;
     let mut keys = Keys::default();
     let mut person = |(login, of): (Login, Vec<String>)| DesiredUser {
         name: login.name,

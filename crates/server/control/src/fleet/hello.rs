@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::Problem;
 use muster_db::{CellReport, StoreError};
 use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellState};
@@ -19,10 +18,9 @@ use serde_json::{Value, json};
 use super::address::{report_address, validate_address};
 use super::admit::{Admitted, retired};
 use super::{slots, tell};
-use crate::Cx;
 use crate::health::store_report;
 use crate::operation::resume_blocked;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Maximum number of changes and sandboxes in an event.
 const TOLD: usize = 50;
@@ -95,17 +93,12 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     let platform = &cx.platform;
     let store = &platform.store;
     validate_address(body.address.as_deref())?;
-    let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
+    let node = store.node_lookup(agent.node).await?.ok_or_else(retired)?;
     // A sandbox is created only after its allocation is committed. So data read before the transaction may take a sandbox
     // that was just orphaned for a live one, which the engine destroys anyway, but never a live one for an orphan.
-    let live = store.allocation_live_on(node.id).await.map_err(refuse)?;
-    let found = slots::discovered(
-        &platform.env,
-        node.id,
-        &body.inventory,
-        &store.slot_list(node.id).await.map_err(refuse)?,
-    );
-    let cells = store.cell_live_on(node.id).await.map_err(refuse)?;
+    let live = store.allocation_live_on(node.id).await?;
+    let found = slots::discovered(&platform.env, node.id, &body.inventory, &store.slot_list(node.id).await?);
+    let cells = store.cell_live_on(node.id).await?;
     let stale_allocations = stale_allocations(&body.sandboxes, &live);
     let stale_cells = stale_cells(&body.cells, &stale_allocations, &cells);
     let digest = body.inventory.hardware_digest();
@@ -131,7 +124,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
     }
     let missing = missing_cells(&body.cells, &cells, rebooted, cx.now);
     let mut taken_up = 0;
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     let written = async {
         let inventory = json!(body.inventory);
         let session = tx.node_hello(node.id, &body.agent_version, inventory, &digest, clean, cx.now).await?;
@@ -186,7 +179,7 @@ pub async fn hello(cx: &Cx, agent: &Admitted, body: Hello) -> Result<Welcome> {
             return Err(not_ours(error));
         }
     };
-    tx.commit().await.map_err(refuse)?;
+    tx.commit().await?;
     welcomed(cx, &node, session, stale_allocations.len() + stale_cells.len());
     if frees || taken_up > 0 {
         platform.engine.wake.notify_one();
@@ -214,8 +207,8 @@ fn welcomed(cx: &Cx, node: &Node, session: i64, stale_allocations: usize) {
 }
 
 /// Maps a store error. `Fenced` on a node's row means that it was retired meanwhile.
-pub(super) fn not_ours(error: StoreError) -> Problem {
-    if matches!(error, StoreError::Fenced) { retired() } else { refuse(error) }
+pub(super) fn not_ours(error: StoreError) -> Error {
+    if matches!(error, StoreError::Fenced) { retired() } else { Error::from(error) }
 }
 
 /// Returns an event for hardware that differs from the approved inventory, unless the difference was reported before.

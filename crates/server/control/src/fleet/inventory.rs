@@ -6,8 +6,7 @@ use serde_json::json;
 use super::admit::{Admitted, retired};
 use super::hello::{inventory_changed, not_ours};
 use super::{slots, tell};
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Handles `inventory`.
 pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted> {
@@ -15,12 +14,12 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
     let platform = &cx.platform;
     let store = &platform.store;
     platform.fleet.hear(agent.node);
-    let node = store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(retired)?;
-    let known = store.slot_list(node.id).await.map_err(refuse)?;
+    let node = store.node_lookup(agent.node).await?.ok_or_else(retired)?;
+    let known = store.slot_list(node.id).await?;
     let found = slots::discovered(&platform.env, node.id, &body.inventory, &known);
     let digest = body.inventory.hardware_digest();
     let told = inventory_changed(&node, &body.inventory, &digest);
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     let written = async {
         tx.node_inventory(node.id, body.session, json!(body.inventory), &digest, cx.now).await?;
         let frees = slots::write(&mut tx, cx, &node, "node.inventory", &body.inventory, &found).await?;
@@ -43,7 +42,7 @@ pub async fn inventory(cx: &Cx, agent: &Admitted, body: Changed) -> Result<Noted
             return Err(not_ours(error));
         }
     };
-    tx.commit().await.map_err(refuse)?;
+    tx.commit().await?;
     platform.sealer_wake.notify_one();
     if frees {
         platform.engine.wake.notify_one();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::{Enrolment, Joining, KeyHash, StoreError};
 use muster_ids::NodeId;
 use muster_model::event::EventType;
@@ -12,9 +12,9 @@ use muster_wire::wire::{Join, Joined};
 use serde_json::json;
 
 use super::{renew, slots, tell};
-use crate::Cx;
-use crate::refuse::{Result, refuse, refuse_key};
 use muster_keys::{CertificateRequest, Issued};
+
+use crate::{Cx, Error, Result};
 
 /// Maximum number of attempts to find a free name or the winner of a race, before the machine must retry.
 const ATTEMPTS: u32 = 30;
@@ -22,8 +22,8 @@ const ATTEMPTS: u32 = 30;
 const COMMITTED: Duration = Duration::from_millis(5);
 
 /// Returns the one error for unknown, used and expired tokens, so that guessing reveals nothing.
-fn refused() -> Problem {
-    Problem::new(
+fn refused() -> Error {
+    Error::new(
         Code::Unauthenticated,
         "the token is not valid: it works once and for a limited time; ask an operator for a fresh one",
     )
@@ -39,7 +39,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
     let mut issued: Option<Issued> = None;
     let mut names = 1;
     for attempt in 1..=ATTEMPTS {
-        let enrolment = platform.store.enrolment_by_hash(&secret.hash(), cx.now).await.map_err(refuse)?;
+        let enrolment = platform.store.enrolment_by_hash(&secret.hash(), cx.now).await?;
         let enrolment = enrolment.ok_or_else(refused)?;
         if let (Some(key), Some(node)) = (enrolment.used_with, enrolment.node_id) {
             return repeated(cx, node, key, &body).await;
@@ -69,7 +69,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
                 tokio::time::sleep(COMMITTED * attempt).await;
             }
             Err(StoreError::Conflict(_)) if enrolment.node_name.is_some() => {
-                return Err(Problem::new(
+                return Err(Error::new(
                     Code::NameTaken,
                     format!(
                         "the token sets the name {name}, which a node already has: retire that node first"
@@ -81,7 +81,7 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
                 names += 1;
             }
             Err(StoreError::Gone(_)) => {
-                return Err(Problem::new(
+                return Err(Error::new(
                     Code::InvalidState,
                     "the token's node was retired: ask an operator for a token without a node",
                 ));
@@ -89,17 +89,17 @@ pub async fn join(cx: &Cx, body: Join) -> Result<Joined> {
             Err(error) => return Err(unheard(error)),
         }
     }
-    Err(Problem::new(Code::Unavailable, "too many machines join under this name at once; retry in a moment"))
+    Err(Error::new(Code::Unavailable, "too many machines join under this name at once; retry in a moment"))
 }
 
-fn unheard(error: StoreError) -> Problem {
+fn unheard(error: StoreError) -> Error {
     match error {
-        StoreError::Unheard => Problem::new(
+        StoreError::Unheard => Error::new(
             Code::Unavailable,
             "the database was lost during the commit: repeat with the same token and key, and the response \
              is the same node",
         ),
-        error => refuse(error),
+        error => Error::from(error),
     }
 }
 
@@ -116,19 +116,19 @@ fn joined(cx: &Cx, node: NodeId, name: String, issued: Issued) -> Joined {
 /// unless the node has a newer key.
 async fn repeated(cx: &Cx, node: NodeId, used_with: KeyHash, body: &Join) -> Result<Joined> {
     let platform = &cx.platform;
-    if CertificateRequest::parse(&body.csr).map_err(refuse_key)?.key_hash() != used_with {
+    if CertificateRequest::parse(&body.csr)?.key_hash() != used_with {
         return Err(refused());
     }
-    let known = platform.store.node_lookup(node).await.map_err(refuse)?.ok_or_else(refused)?;
+    let known = platform.store.node_lookup(node).await?.ok_or_else(refused)?;
     let issued = renew::issue(platform, &body.csr, node, cx.now).await?;
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await?;
     match tx.node_renewed(node, used_with, issued.key, issued.until).await {
         Ok(()) => tx.commit().await.map_err(unheard)?,
         Err(StoreError::Fenced) => {
             tx.rollback().await;
             return Err(refused());
         }
-        Err(error) => return Err(refuse(error)),
+        Err(error) => return Err(Error::from(error)),
     }
     tracing::info!(%node, name = known.name, "a machine joined with a token that it had used; the first response was lost");
     Ok(joined(cx, node, known.name, issued))

@@ -9,9 +9,8 @@ use muster_wire::wire::{CellObservation, Observations, Observed};
 use serde_json::json;
 
 use super::admit::Admitted;
-use crate::Cx;
 use crate::health::store_report;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Maximum stored length of each text.
 const MOST: usize = 500;
@@ -23,7 +22,7 @@ pub async fn observe(cx: &Cx, agent: &Admitted, body: Observations) -> Result<Ob
     platform.fleet.hear(agent.node);
     let mut refused = Vec::new();
     let mut instances: BTreeSet<InstanceId> = BTreeSet::new();
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await?;
     let written = async {
         for observed in &body.cells {
             if store_report(cx, &mut tx, agent.node, report(observed)).await? {
@@ -39,7 +38,7 @@ pub async fn observe(cx: &Cx, agent: &Admitted, body: Observations) -> Result<Ob
         tx.rollback().await;
         return Err(super::hello::not_ours(error));
     }
-    tx.commit().await.map_err(refuse)?;
+    tx.commit().await?;
     platform.sealer_wake.notify_one();
     platform.assess_all(&instances.into_iter().collect::<Vec<_>>()).await;
     Ok(Observed { refused })

@@ -10,8 +10,7 @@ use muster_wire::wire::{Poll, Work};
 
 use super::admit::{Admitted, look_up};
 use super::desired::desired;
-use crate::refuse::{Result, refuse};
-use crate::{Cx, Platform};
+use crate::{Cx, Platform, Result};
 
 /// Maximum number of tasks per response.
 const MOST: i64 = 16;
@@ -91,19 +90,19 @@ fn nothing() -> Work {
 /// Records the agent's observed revision, and wakes operations that may wait for it. If the wake-up is lost, they poll by
 /// themselves.
 async fn applied(platform: &Platform, node: NodeId, revision: i64) -> Result<()> {
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.set_observed_revision(node, revision).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)?;
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
-    tx.wake_revision_waiters(node, platform.env.now()).await.map_err(refuse)?;
-    tx.commit().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await?;
+    tx.set_observed_revision(node, revision).await?;
+    tx.commit().await?;
+    let mut tx = platform.store.begin().await?;
+    tx.wake_revision_waiters(node, platform.env.now()).await?;
+    tx.commit().await?;
     platform.fleet.engine_wake.notify_one();
     Ok(())
 }
 
 async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<Vec<Wired>> {
     let now = platform.env.now();
-    let tasks = platform.store.task_deliver(agent.node, session, now, MOST).await.map_err(refuse)?;
+    let tasks = platform.store.task_deliver(agent.node, session, now, MOST).await?;
     Ok(tasks.into_iter().filter_map(wired).collect())
 }
 

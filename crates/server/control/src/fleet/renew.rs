@@ -7,8 +7,7 @@ use muster_keys::{CertificateRequest, Issued};
 use muster_wire::wire::{Renew, Renewed};
 
 use super::admit::{Admitted, look_up, replaced};
-use crate::refuse::{Result, refuse, refuse_key};
-use crate::{Cx, Platform};
+use crate::{Cx, Error, Platform, Result};
 
 /// Returns half of the lifetime: a server outage of hours must not cost a node its identity.
 pub(super) fn after(platform: &Platform) -> u64 {
@@ -17,25 +16,25 @@ pub(super) fn after(platform: &Platform) -> u64 {
 
 /// Issues a node's certificate for the key of a certificate request.
 pub(super) async fn issue(platform: &Platform, csr: &str, node: NodeId, now: Timestamp) -> Result<Issued> {
-    let request = CertificateRequest::parse(csr).map_err(refuse_key)?;
+    let request = CertificateRequest::parse(csr)?;
     let lifetime = platform.options.node_certificate;
     let issued = platform.authority.issue_node(platform.custody(), &request, node, (now, lifetime));
-    issued.await.map_err(refuse_key)
+    issued.await.map_err(Error::from)
 }
 
 /// Handles `renew`. It needs no session: an agent may renew before its hello.
 pub async fn renew(cx: &Cx, agent: &Admitted, body: Renew) -> Result<Renewed> {
     let platform = &cx.platform;
     let issued = issue(platform, &body.csr, agent.node, cx.now).await?;
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let mut tx = platform.store.begin().await?;
     match tx.node_renewed(agent.node, agent.key, issued.key, issued.until).await {
-        Ok(()) => tx.commit().await.map_err(refuse)?,
+        Ok(()) => tx.commit().await?,
         Err(StoreError::Fenced) => {
             tx.rollback().await;
             // The node was retired or has another certificate; return the matching error.
             return Err(look_up(platform, agent.node, agent.key).await.err().unwrap_or_else(replaced));
         }
-        Err(error) => return Err(refuse(error)),
+        Err(error) => return Err(Error::from(error)),
     }
     tracing::debug!(node = %agent.node, until = %issued.until, "a node's certificate was renewed");
     Ok(Renewed {

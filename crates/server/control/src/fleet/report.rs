@@ -7,9 +7,8 @@ use muster_wire::wire::{Reports, ReportsAccepted};
 use serde_json::json;
 
 use super::admit::Admitted;
-use crate::Cx;
 use crate::adapter_task::PREFIX;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Handles `report`. Each report is processed by itself: a stale one does not delay the others.
 pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<ReportsAccepted> {
@@ -37,7 +36,7 @@ pub async fn report(cx: &Cx, agent: &Admitted, body: Reports) -> Result<ReportsA
                 refused.push(id);
             }
             // Earlier reports are committed; the agent retries all of them, and those are recognized as repeats.
-            Err(error) => return Err(refuse(error)),
+            Err(error) => return Err(Error::from(error)),
         }
     }
     Ok(ReportsAccepted { refused })

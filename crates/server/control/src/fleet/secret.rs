@@ -10,7 +10,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_db::StoreError;
 use muster_ids::{AuditId, ProjectId, RepositoryId};
 use muster_model::Record as _;
@@ -27,16 +27,15 @@ use zeroize::Zeroizing;
 
 use super::admit::Admitted;
 use super::tell;
-use crate::Cx;
 use crate::commit::target;
-use crate::refuse::{Result, refuse, refuse_key};
 use crate::runtime_secret::{self, Pull, pull};
 use crate::secret::{Named, named};
+use crate::{Cx, Error, Result};
 
 const ACTION: &str = "secret.deliver";
 
-fn absent() -> Problem {
-    Problem::not_found("secret of this incarnation of a cell on this node")
+fn absent() -> Error {
+    Error::not_found("secret of this incarnation of a cell on this node")
 }
 
 /// Handles `secret`.
@@ -46,11 +45,11 @@ pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<Secret
     cx.platform.fleet.hear(agent.node);
     let told = match tried(cx, agent, &body).await {
         Ok(told) => told,
-        Err(problem) => {
-            if problem.code == Code::NotFound {
+        Err(error) => {
+            if error.code == Code::NotFound {
                 note_refusal(cx, agent, &body).await;
             }
-            return Err(problem);
+            return Err(error);
         }
     };
     cx.platform.sealer_wake.notify_one();
@@ -59,7 +58,7 @@ pub async fn secret(cx: &Cx, agent: &Admitted, body: SecretAsk) -> Result<Secret
 
 async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretValue> {
     let store = &cx.platform.store;
-    let cell = store.cell_lookup(body.cell_id).await.map_err(refuse)?.ok_or_else(absent)?;
+    let cell = store.cell_lookup(body.cell_id).await?.ok_or_else(absent)?;
     let lives = matches!(cell.state, CellState::Requested | CellState::Provisioning | CellState::Running);
     if cell.node_id != agent.node || cell.incarnation != body.incarnation || !lives {
         return Err(absent());
@@ -74,22 +73,18 @@ async fn tried(cx: &Cx, agent: &Admitted, body: &SecretAsk) -> Result<SecretValu
 async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &str) -> Result<SecretValue> {
     let platform = &cx.platform;
     let spec: CellSpec = serde_json::from_value(cell.spec.clone())
-        .map_err(|_| refuse(StoreError::Corrupt("a cell specification")))?;
+        .map_err(|_| Error::from(StoreError::Corrupt("a cell specification")))?;
     let asked = match by_task(cx, agent, cell, file).await? {
         Some(asked) => asked,
         None => spec.secrets.into_iter().find(|given| given.file == file).ok_or_else(absent)?,
     };
-    let found = named(&platform.store, cell.project_id, &asked.secret, cx.now).await.map_err(refuse)?;
+    let found = named(&platform.store, cell.project_id, &asked.secret, cx.now).await?;
     let delivery = match found.ok_or_else(absent)? {
         Named::Project(found) => Delivery::of_project(cell, file, found),
         Named::Runtime(found) => Delivery::of_runtime(cell, file, found).ok_or_else(absent)?,
     };
     let owner = cell.scope().chain();
-    let plain = platform
-        .envelope
-        .open(&platform.store, &owner, &delivery.context, &delivery.sealed)
-        .await
-        .map_err(refuse_key)?;
+    let plain = platform.envelope.open(&platform.store, &owner, &delivery.context, &delivery.sealed).await?;
     let news = News {
         event: EventType::SecretDelivered,
         target: delivery.target,
@@ -104,7 +99,7 @@ async fn deliver(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell, file: &st
 /// Returns the secret file that an open task of the agent writes under this name into this incarnation of the cell. An ended
 /// task grants no access.
 async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<Option<SecretFile>> {
-    let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
+    let tasks = cx.platform.store.task_open_on(agent.node).await?;
     let named = |task: Task| {
         let given = task.kind == TaskKind::CellFiles
             && matches!(task.state, TaskState::Delivered | TaskState::Running)
@@ -167,7 +162,7 @@ async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<S
         Some(repository) => repository,
         None => {
             let artifact = cell.artifact_id.ok_or_else(absent)?;
-            let artifact = platform.store.artifact_lookup(artifact).await.map_err(refuse)?;
+            let artifact = platform.store.artifact_lookup(artifact).await?;
             artifact.ok_or_else(absent)?.repository_id
         }
     };
@@ -185,7 +180,7 @@ async fn issue(cx: &Cx, agent: &Admitted, session: i64, cell: &Cell) -> Result<S
 
 /// Returns the repository that an open task of the agent pulls from for the next incarnation of the cell.
 async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option<RepositoryId>> {
-    let tasks = cx.platform.store.task_open_on(agent.node).await.map_err(refuse)?;
+    let tasks = cx.platform.store.task_open_on(agent.node).await?;
     let pulled = |task: Task| {
         let under_way = task.kind == TaskKind::ImagePull
             && matches!(task.state, TaskState::Delivered | TaskState::Running)
@@ -198,7 +193,7 @@ async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option
     let place = pull.repository.split_once('/');
     let place = place.and_then(|(project, name)| Some((project.parse::<ProjectId>().ok()?, name)));
     let (project, name) = place.ok_or_else(absent)?;
-    let found = cx.platform.store.repository_by_name(project, name).await.map_err(refuse)?;
+    let found = cx.platform.store.repository_by_name(project, name).await?;
     Ok(Some(found.ok_or_else(absent)?.id))
 }
 
@@ -221,8 +216,8 @@ async fn write(
     news: News,
 ) -> Result<()> {
     let platform = &cx.platform;
-    let node = platform.store.node_lookup(agent.node).await.map_err(refuse)?.ok_or_else(absent)?;
-    let mut tx = platform.store.begin().await.map_err(refuse)?;
+    let node = platform.store.node_lookup(agent.node).await?.ok_or_else(absent)?;
+    let mut tx = platform.store.begin().await?;
     let written = async {
         tx.cell_hold(cell.id, cell.incarnation).await?;
         if let Some(secret) = credential {
@@ -246,12 +241,12 @@ async fn write(
         platform.tell_in(&mut tx, cell.scope(), news).await
     };
     match written.await {
-        Ok(()) => tx.commit().await.map_err(refuse),
+        Ok(()) => tx.commit().await.map_err(Error::from),
         Err(error) => {
             tx.rollback().await;
             Err(match error {
                 StoreError::Fenced => absent(),
-                error => refuse(error),
+                error => Error::from(error),
             })
         }
     }

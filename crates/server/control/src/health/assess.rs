@@ -15,7 +15,7 @@ use serde_json::json;
 use super::repair::{self, Repaired};
 use crate::instance::{manifest_of, standings};
 use crate::outbox::EventDraft;
-use crate::{Cx, instance, member};
+use crate::{Cx, Error, instance, member};
 
 /// Maximum downtime of a service before its member counts as broken.
 const RESTART: SignedDuration = SignedDuration::from_secs(30);
@@ -73,9 +73,9 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// Reads the facts.
-    pub(crate) async fn read(cx: &Cx, instance: &Instance) -> crate::refuse::Result<Self> {
+    pub(crate) async fn read(cx: &Cx, instance: &Instance) -> crate::error::Result<Self> {
         let (_, manifest) = manifest_of(cx, instance, instance.app_version_id).await?;
-        let places = cx.platform.store.member_places(instance.id).await.map_err(crate::refuse::refuse)?;
+        let places = cx.platform.store.member_places(instance.id).await?;
         Ok(Self { manifest, places })
     }
 
@@ -179,18 +179,17 @@ pub(crate) fn bounds(cx: &Cx) -> Bounds {
 }
 
 /// Assesses an instance; writes only changes.
-pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()> {
-    use crate::refuse::refuse;
+pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::error::Result<()> {
     let store = &cx.platform.store;
-    let Some(instance) = store.instance_lookup(id).await.map_err(refuse)? else { return Ok(()) };
+    let Some(instance) = store.instance_lookup(id).await? else { return Ok(()) };
     if !instance.state.has_health() {
         return Ok(());
     }
     let mut facts = Facts::read(cx, &instance).await?;
-    if facts.is_settled(cx, &instance).await.map_err(refuse)? {
+    if facts.is_settled(cx, &instance).await? {
         return Ok(());
     }
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     let written = async {
         let Some(instance) = tx.instance_hold(id).await? else { return Ok((false, false)) };
         // Read again under the lock: a report that came in between must not be overwritten by an older one.
@@ -204,7 +203,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
     };
     match written.await {
         Ok((news, opened)) => {
-            tx.commit().await.map_err(refuse)?;
+            tx.commit().await?;
             if news {
                 cx.platform.sealer_wake.notify_one();
             }
@@ -215,7 +214,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::refuse::Result<()>
         }
         Err(error) => {
             tx.rollback().await;
-            Err(refuse(error))
+            Err(Error::from(error))
         }
     }
 }

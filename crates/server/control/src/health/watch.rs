@@ -61,8 +61,8 @@ impl Platform {
     /// Assesses instances, each in a transaction of its own: one failure must not delay the others.
     pub async fn assess_all(self: &Arc<Self>, instances: &[InstanceId]) {
         for id in instances {
-            if let Err(problem) = assess(&self.own_cx(), *id).await {
-                tracing::warn!(instance_id = %id, detail = problem.detail, "the health of an instance was not assessed");
+            if let Err(error) = assess(&self.own_cx(), *id).await {
+                tracing::warn!(instance_id = %id, detail = error.detail, "the health of an instance was not assessed");
             }
         }
     }

@@ -2,9 +2,9 @@
 //! everything that already matches is left alone.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::instance::{ComponentAsk, InstanceCreate, InstanceScale, InstanceUpdate, InstanceUpgrade};
 use muster_api::operation::{Plan, Started};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_manifest::Manifest;
 use muster_model::event::EventType;
@@ -18,15 +18,14 @@ use super::upgrade::upgraded;
 use super::{amounts_of, default_capacity, manifest_of, path, shape};
 use crate::app_version;
 use crate::commit::target;
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx, PreparedCommand, app};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, app};
 
 /// Prepares `instance_apply`.
 pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::InstanceApply, scope, "project")?;
     let store = &cx.platform.store;
-    let Some(instance) = store.instance_with_name(project_id, &body.name).await.map_err(refuse)? else {
+    let Some(instance) = store.instance_with_name(project_id, &body.name).await? else {
         return launch(cx, project, body).await;
     };
     let app = app::found(cx, scope, &body.app).await?.app;
@@ -35,13 +34,13 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Prepa
             "{} is an instance of {}: choose another name, or decommission it first",
             instance.name, instance.app
         );
-        return Err(Problem::new(Code::NameTaken, why));
+        return Err(Error::new(Code::NameTaken, why));
     }
     running(&instance, "changed by applying")?;
     // The current expiry may be in the past by now, and is left unchanged.
     let expires_at = body.expires_at.filter(|time| Some(*time) != instance.expires_at);
     if expires_at.is_some_and(|time| time <= cx.now) {
-        return Err(Problem::field("/expires_at", "it is in the past"));
+        return Err(Error::field("/expires_at", "it is in the past"));
     }
     let release = match &body.app_version {
         Some(named) => Some(app_version::found(cx, project_id, &app, named).await?.version.id),
@@ -50,7 +49,7 @@ pub async fn apply(cx: &Cx, project: &str, body: InstanceCreate) -> Result<Prepa
     let config = body.config.clone().map(Value::Object);
     let upgrades = release.is_some_and(|release| release != instance.app_version_id)
         || config.as_ref().is_some_and(|config| *config != instance.config);
-    let components = store.component_list(instance.id).await.map_err(refuse)?;
+    let components = store.component_list(instance.id).await?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     let asked = body.components.as_deref().unwrap_or_default();
     ensure_immutable(&instance, &manifest, &components, &body)?;
@@ -114,7 +113,7 @@ fn ensure_immutable(
             "{} runs in allocations of the shape {}, which cannot change: leave this out, or create another instance",
             instance.name, instance.shape
         );
-        return Err(Problem::field("/shape", why));
+        return Err(Error::field("/shape", why));
     }
     for (index, ask) in body.components.iter().flatten().enumerate() {
         let Some(component) = components.iter().find(|component| component.key == ask.component_key) else {
@@ -125,7 +124,7 @@ fn ensure_immutable(
         let wanted = ask.capacity.map(amounts_of);
         if !grows && wanted.is_some_and(|wanted| Some(wanted) != default_capacity(manifest, component)) {
             let why = "its members keep their capacity: leave this out, or add members with the new capacity";
-            return Err(Problem::field(format!("/components/{index}/capacity"), why));
+            return Err(Error::field(format!("/components/{index}/capacity"), why));
         }
     }
     Ok(())

@@ -2,8 +2,8 @@
 //! must always be possible.
 
 use jiff::{SignedDuration, Timestamp};
+use muster_api::Code;
 use muster_api::instance::InstanceAct;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::instance::DECOMMISSION;
 use muster_ids::TypedId as _;
@@ -14,8 +14,7 @@ use serde_json::json;
 
 use super::subject;
 use crate::operation::{self, Submission, deadline, item_of, submit};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Default time limit.
 pub const WITHIN: SignedDuration = SignedDuration::from_hours(2);
@@ -35,14 +34,13 @@ pub async fn decommission(
     };
     cx.authorize(permission, instance.scope(), "instance")?;
     if instance.state == InstanceState::Stopped {
-        return Err(Problem::new(Code::InvalidState, "it is stopped: nothing of it is left"));
+        return Err(Error::new(Code::InvalidState, "it is stopped: nothing of it is left"));
     }
     unprotected(&instance)?;
     let deadline_at: Timestamp = deadline(cx, body.ready_until, WITHIN)?;
     let store = &cx.platform.store;
     let (touching, living) =
-        tokio::try_join!(store.operations_locking(instance.id.uuid()), store.member_living(instance.id))
-            .map_err(refuse)?;
+        tokio::try_join!(store.operations_locking(instance.id.uuid()), store.member_living(instance.id))?;
     let dry_run = body.dry_run.unwrap_or(false);
     // A forced decommission supersedes one that is not forced, or is blocked.
     let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
@@ -52,7 +50,7 @@ pub async fn decommission(
             "{} is already in progress: follow it with `muster operation watch {}`",
             same.kind, same.id
         );
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let mut touched = vec![instance.id.to_string()];
     touched.extend(living.iter().map(|member| member.id.to_string()));
@@ -102,7 +100,7 @@ fn unprotected(instance: &Instance) -> Result<()> {
     }
     let why =
         format!("it is protected: run `muster instance update {} --protected=false` first", instance.name);
-    Err(Problem::new(Code::InvalidState, why))
+    Err(Error::new(Code::InvalidState, why))
 }
 
 /// Returns the operations that lock the instance, exclusively or shared: the decommission would have to wait for all of

@@ -12,7 +12,6 @@ use muster_model::member::{Member, MemberState};
 use serde_json::json;
 
 use super::manifest_of;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `instance_endpoints`.
@@ -24,8 +23,7 @@ pub async fn endpoints(cx: &Cx, project: &str, reference: &str) -> Result<Answer
         store.network_lookup(instance.network_id),
         store.member_living(instance.id),
         store.member_places(instance.id)
-    )
-    .map_err(refuse)?;
+    )?;
     let places: BTreeMap<_, _> = places.iter().map(|place| (place.member_id, place)).collect();
     let mut manifests: BTreeMap<_, Manifest> = BTreeMap::new();
     let mut endpoints = Vec::new();
@@ -42,7 +40,7 @@ pub async fn endpoints(cx: &Cx, project: &str, reference: &str) -> Result<Answer
             place.insert(manifest_of(cx, &instance, version).await?.1);
         }
         let ports = match member.cell_id {
-            Some(cell) => store.node_port_of(cell).await.map_err(refuse)?,
+            Some(cell) => store.node_port_of(cell).await?,
             None => Vec::new(),
         };
         endpoints.extend(at(member, place, &address.to_string(), &manifests[&version], &ports));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_ids::AllocationId;
 use muster_manifest::{Ask, Capacity, Manifest, MemberGroup, PlannedAllocation, Shape, compatible};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
@@ -10,9 +10,8 @@ use muster_model::instance::Component;
 use muster_model::member::Member;
 
 use super::default_capacity;
-use crate::Cx;
 use crate::app::site;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Members of one component to place: in an allocation of the project, or each in a new one.
 pub(crate) struct Group<'g> {
@@ -53,7 +52,7 @@ pub(crate) async fn allocations_with_members(
     let mut held: BTreeMap<AllocationId, Allocation> = BTreeMap::new();
     for member in living.iter().filter(|member| !member.allocation_made) {
         if let Some(id) = member.allocation_id.filter(|id| !held.contains_key(id)) {
-            held.extend(store.allocation_lookup(id).await.map_err(refuse)?.map(|found| (id, found)));
+            held.extend(store.allocation_lookup(id).await?.map(|found| (id, found)));
         }
     }
     Ok(held)
@@ -82,14 +81,14 @@ pub(crate) fn ensure_groups_fit(
     manifest: &Manifest,
     shape: Shape,
     groups: &[Group<'_>],
-) -> std::result::Result<(), Problem> {
+) -> Result<()> {
     let answer = compatible(manifest, &Ask { shape, places: places(groups), site: site(cx) });
     if answer.fits {
         return Ok(());
     }
     let change =
         answer.change.map(|change| format!("; this would fit: {}", change.message)).unwrap_or_default();
-    Err(Problem::new(Code::Incompatible, format!("{}{change}", answer.reasons.join("; "))))
+    Err(Error::new(Code::Incompatible, format!("{}{change}", answer.reasons.join("; "))))
 }
 
 /// Converts a shape.
@@ -106,5 +105,5 @@ pub(crate) fn ensure_active(field: &str, allocation: &Allocation) -> Result<()> 
         return Ok(());
     }
     let why = format!("{} is {}: members need an active allocation", allocation.name, allocation.state);
-    Err(Problem::field(field, why))
+    Err(Error::field(field, why))
 }

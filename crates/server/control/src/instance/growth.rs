@@ -1,14 +1,13 @@
 //! New members of a launch, scale or add: whether they could ever be provisioned, and their part of the plan.
 
+use muster_api::Code;
 use muster_api::operation::{Plan, PlannedMembers, PlannedPull};
-use muster_api::{Code, Problem};
 use muster_engine::member::definitions_for;
 use muster_ids::{AppVersionId, ProjectId};
 use muster_manifest::{Capacity, Component, RootFrom, Verb};
 
-use crate::Cx;
 use crate::capacity::{PlannedAllocations, ensure_possible, foresee, total};
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Conservative estimate of the bytes per second that a node pulls and unpacks.
 const PULLED_A_SECOND: i64 = 50_000_000;
@@ -50,8 +49,8 @@ pub(crate) async fn ensure_can_grow(
 ) -> Result<()> {
     for group in growth.iter().filter(|group| group.makes_room && group.count > 0) {
         ensure_possible(cx, &amounts(group.each), |resource, why| match &group.pointer {
-            Some(pointer) => Problem::field(format!("{pointer}/{}", resource.field()), why),
-            None => Problem::new(Code::Incompatible, format!("{}: {why}", group.component.key)),
+            Some(pointer) => Error::field(format!("{pointer}/{}", resource.field()), why),
+            None => Error::new(Code::Incompatible, format!("{}: {why}", group.component.key)),
         })
         .await?;
     }
@@ -59,9 +58,9 @@ pub(crate) async fn ensure_can_grow(
     if count == 0 || gives_back {
         return Ok(());
     }
-    let quota = cx.platform.store.quota_lookup(project).await.map_err(refuse)?;
+    let quota = cx.platform.store.quota_lookup(project).await?;
     match quota.excess(count, &sum) {
-        Some(excess) => Err(Problem::new(Code::QuotaExceeded, excess)),
+        Some(excess) => Err(Error::new(Code::QuotaExceeded, excess)),
         None => Ok(()),
     }
 }
@@ -109,12 +108,12 @@ fn seconds(count: usize) -> u32 {
 async fn pulls(cx: &Cx, release: AppVersionId, grown: &[&Growth<'_>]) -> Result<Vec<PlannedPull>> {
     let store = &cx.platform.store;
     let mut pulls: Vec<PlannedPull> = Vec::new();
-    for (name, id) in store.app_version_artifacts(release).await.map_err(refuse)? {
+    for (name, id) in store.app_version_artifacts(release).await? {
         let is_root = |group: &&Growth<'_>| group.component.runtime.root == RootFrom::Artifact(name.clone());
-        if !grown.iter().any(is_root) || !store.artifact_cells(id).await.map_err(refuse)?.is_empty() {
+        if !grown.iter().any(is_root) || !store.artifact_cells(id).await?.is_empty() {
             continue;
         }
-        if let Some(artifact) = store.artifact_lookup(id).await.map_err(refuse)? {
+        if let Some(artifact) = store.artifact_lookup(id).await? {
             let image = format!("{}@{}", artifact.repository, artifact.digest);
             pulls.push(PlannedPull { image, size: artifact.size });
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use muster_api::instance::{ComponentAsk, InstanceCreate};
-use muster_api::{Code, FieldError, Problem};
+use muster_api::{Code, FieldError};
 use muster_db::{StoreError, Tx};
 use muster_engine::instance::CREATE;
 use muster_ids::{InstanceId, MemberId, NetworkId, OperationId, ProjectId, TypedId as _};
@@ -27,10 +27,9 @@ use crate::artifact::{Start, ensure_release_startable};
 use crate::entitlement::{New, admits, first, has_adapter};
 use crate::member::{NewMember, requested, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
-use crate::refuse::{Result, refuse};
 use crate::secret::named;
 use crate::tenant::checked_labels;
-use crate::{Cx, PreparedCommand, app};
+use crate::{Cx, Error, PreparedCommand, Result, app};
 
 /// Reserved name: an instance's network has the instance's name, and this is the network of a project's bare cells.
 const NOT_A_NAME: &str = "default";
@@ -38,12 +37,12 @@ const NOT_A_NAME: &str = "default";
 /// Prepares a launch; the caller has authorized it.
 pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     if body.name == NOT_A_NAME {
-        return Err(Problem::field("/name", "the project's own network has this name: choose another"));
+        return Err(Error::field("/name", "the project's own network has this name: choose another"));
     }
     if body.expires_at.is_some_and(|time| time <= cx.now) {
-        return Err(Problem::field("/expires_at", "it is in the past"));
+        return Err(Error::field("/expires_at", "it is in the past"));
     }
     let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_hours(1))?;
     let app = app::found(cx, scope, &body.app).await?.app;
@@ -152,7 +151,7 @@ impl Right {
 
 /// Returns the project's entitlement to the app, if there is one. A revoked one refuses every launch.
 async fn granted(cx: &Cx, project: ProjectId, app: &App) -> Result<Option<Entitlement>> {
-    let found = cx.platform.store.entitlement_of_app(project, app.id).await.map_err(refuse)?;
+    let found = cx.platform.store.entitlement_of_app(project, app.id).await?;
     match found.map(|found| found.entitlement) {
         Some(revoked) if revoked.revoked_at.is_some() => Err(not_entitled(&app.slug)),
         granted => Ok(granted),
@@ -173,12 +172,12 @@ async fn right_to_launch(
     }
 }
 
-pub(super) fn not_entitled(app: &str) -> Problem {
+pub(super) fn not_entitled(app: &str) -> Error {
     let why = format!(
         "the project is not entitled to launch {app}: grant it first (`muster entitlement grant {app}`), \
          which also consents to its operator account"
     );
-    Problem::new(Code::PermissionDenied, why)
+    Error::new(Code::PermissionDenied, why)
 }
 
 /// Validates the configuration against the release's schema.
@@ -192,7 +191,7 @@ pub(super) fn configured(manifest: &Manifest, config: &Value) -> Result<()> {
         None => Ok(()),
         Some(first) => {
             let says = format!("{}: {}", first.pointer, first.detail);
-            Err(Problem::new(Code::InvalidRequest, says).with_errors(faults))
+            Err(Error::new(Code::InvalidRequest, says).with_fields(faults))
         }
     }
 }
@@ -206,12 +205,12 @@ pub(super) async fn needs_secrets(cx: &Cx, project: ProjectId, manifest: &Manife
         .map(|given| given.secret.as_str())
         .collect();
     for secret in secrets {
-        if named(&cx.platform.store, project, secret, cx.now).await.map_err(refuse)?.is_none() {
+        if named(&cx.platform.store, project, secret, cx.now).await?.is_none() {
             let why = format!(
                 "members of {} need the project's secret {secret:?}, which does not exist: create it first (`muster secret create`)",
                 manifest.app
             );
-            return Err(Problem::new(Code::InvalidState, why));
+            return Err(Error::new(Code::InvalidState, why));
         }
     }
     Ok(())
@@ -263,7 +262,7 @@ async fn plan_components(
             return Err(unknown_component(&field, manifest, &ask.component_key));
         }
         if !seen.insert(ask.component_key.as_str()) {
-            return Err(Problem::field(field, "it is given twice"));
+            return Err(Error::field(field, "it is given twice"));
         }
     }
     let mut planned = Vec::new();
@@ -305,7 +304,7 @@ pub(super) fn within(field: &str, declared: &ComponentManifest, count: i64) -> R
         return Ok(());
     }
     let why = format!("{} must have {} to {} members, not {count}", declared.key, allowed.min, allowed.max);
-    Err(Problem::field(field, why))
+    Err(Error::field(field, why))
 }
 
 /// Upper limit of any amount: more than any node has, and small enough to be summed up.
@@ -314,7 +313,7 @@ const MOST: i64 = 1 << 40;
 /// Validates a member's capacity: at least the minimum to run, at most what a node could have.
 pub(crate) fn validate_capacity(field: &str, capacity: muster_api::capacity::Capacity) -> Result<Capacity> {
     let amounts = amounts_of(capacity);
-    let wrong = |what: &str, why: &str| Err(Problem::field(format!("{field}/{what}"), why));
+    let wrong = |what: &str, why: &str| Err(Error::field(format!("{field}/{what}"), why));
     let all = [amounts.gpus, amounts.cpus, amounts.memory_mb, amounts.disk_mb];
     if let Some(place) = all.iter().position(|amount| *amount > MOST) {
         return wrong(["gpus", "cpus", "memory_mb", "disk_mb"][place], "no node has this much");
@@ -349,7 +348,7 @@ fn shape(cx: &Cx, manifest: &Manifest, asked: Option<Shape>, planned: &[PlannedC
                 other.name,
                 other.shape.as_str()
             );
-            return Err(Problem::field("/shape", why));
+            return Err(Error::field("/shape", why));
         }
         return ensure_groups_fit(cx, manifest, shape, &groups).map(|()| shape);
     }
@@ -394,14 +393,14 @@ impl Write {
         match &self.right {
             Right::Granted(entitlement) => {
                 if !tx.entitlement_start(entitlement.id).await? {
-                    return Err(not_entitled(&self.instance.app).into());
+                    return Err(not_entitled(&self.instance.app));
                 }
             }
             Right::Implied(new) => events.push(new.insert(tx, &self.instance.app).await?),
         }
         if !tx.app_version_start(self.instance.app_version_id).await? {
             let why = "the release was withdrawn concurrently: choose another one";
-            return Err(Problem::new(Code::InvalidState, why).into());
+            return Err(Error::new(Code::InvalidState, why));
         }
         let Scope::Project(tenant, project) = self.instance.scope() else {
             return Err(StoreError::Corrupt("the scope of an instance").into());
@@ -456,13 +455,13 @@ impl Write {
 }
 
 /// Maps a name conflict to an error that includes the name.
-fn taken(error: StoreError, name: &str) -> crate::commit::WriteError {
+fn taken(error: StoreError, name: &str) -> Error {
     match error {
         StoreError::Conflict(_) => {
             let why = format!(
                 "another resource of the project is named {name}: choose another name for the instance"
             );
-            Problem::new(Code::NameTaken, why).into()
+            Error::new(Code::NameTaken, why)
         }
         error => error.into(),
     }

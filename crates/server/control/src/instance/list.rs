@@ -12,7 +12,6 @@ use muster_ids::{InstanceId, ProjectId, TypedId as _};
 use muster_model::instance::{Component, Instance};
 
 use super::{manifest_of, shown, state_of};
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -42,8 +41,7 @@ async fn views(cx: &Cx, project: ProjectId, page: &[Instance]) -> Result<Vec<api
     let (components, counts) = tokio::try_join!(
         store.component_list_between(project, between),
         store.member_count_between(project, between)
-    )
-    .map_err(refuse)?;
+    )?;
     let mut parts: BTreeMap<InstanceId, (Vec<Component>, Vec<MemberCount>)> = BTreeMap::new();
     for component in components {
         parts.entry(component.instance_id).or_default().0.push(component);

@@ -28,7 +28,6 @@ pub use upgrade::upgrade;
 
 use std::collections::BTreeMap;
 
-use muster_api::Problem;
 use muster_api::capacity::AllocationShape;
 use muster_api::instance as api;
 use muster_db::{MemberCount, StoreError};
@@ -40,11 +39,10 @@ use muster_model::instance::{
 };
 use muster_model::member::{Member, MemberState};
 
-use crate::Cx;
 use crate::adapter_step::object;
 use crate::app_version;
 use crate::operation::Subject;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns the subject of an operation on an instance.
 pub(crate) fn subject(instance: &Instance) -> Subject {
@@ -68,9 +66,9 @@ pub(crate) async fn manifest_of(
     instance: &Instance,
     version: AppVersionId,
 ) -> Result<(AppVersion, Manifest)> {
-    let found = cx.platform.store.app_version_of_instance(version).await.map_err(refuse)?;
+    let found = cx.platform.store.app_version_of_instance(version).await?;
     let of_its_app = found.filter(|release| release.app_id == instance.app_id);
-    let release = of_its_app.ok_or_else(|| refuse(StoreError::Corrupt("the release of an instance")))?;
+    let release = of_its_app.ok_or_else(|| Error::from(StoreError::Corrupt("the release of an instance")))?;
     let manifest = app_version::manifest_of(&release)?;
     Ok((release, manifest))
 }
@@ -238,7 +236,7 @@ pub(crate) fn times(each: Capacity, count: i64) -> muster_api::capacity::Capacit
 }
 
 /// Returns the error for a component that the release does not have.
-pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> Problem {
+pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> Error {
     let known: Vec<&str> = manifest.components.iter().map(|component| component.key.as_str()).collect();
     let why = format!(
         "{} {} has no component {key:?}; it has {}",
@@ -246,7 +244,7 @@ pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> 
         manifest.version,
         known.join(", ")
     );
-    Problem::field(field, why)
+    Error::field(field, why)
 }
 
 fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
@@ -258,8 +256,7 @@ fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
 async fn view(cx: &Cx, instance: &Instance) -> Result<api::Instance> {
     let store = &cx.platform.store;
     let (components, counts) =
-        tokio::try_join!(store.component_list(instance.id), store.member_count(instance.id))
-            .map_err(refuse)?;
+        tokio::try_join!(store.component_list(instance.id), store.member_count(instance.id))?;
     let (release, manifest) = manifest_of(cx, instance, instance.app_version_id).await?;
     Ok(shown(instance, &release.name, &manifest, &components, &counts))
 }

@@ -1,8 +1,8 @@
 //! Roll an instance back to its previous release and configuration.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::instance::InstanceAct;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::instance::ROLLBACK;
 use muster_model::artifact::ArtifactState;
@@ -11,7 +11,7 @@ use super::manifest_of;
 use super::scale::running;
 use super::upgrade::{Roll, rolled};
 use crate::operation::deadline;
-use crate::{Cx, PreparedCommand, Result};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `instance_rollback`. A deprecated release is a valid target: it starts nothing new, but may run again where it
 /// ran before.
@@ -22,18 +22,18 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
     running(&instance, "rolled back")?;
     let Some(previous) = instance.previous_version_id else {
         let why = "it has run no other release: nothing to roll back to";
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     };
     // Restore both the release and its configuration.
     let config = instance.previous_config.clone().filter(|config| *config != instance.config);
     if previous == instance.app_version_id && config.is_none() {
         let why = "it already runs that release with that config: nothing to roll back to";
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let (release, manifest) = manifest_of(cx, &instance, previous).await?;
     if release.state == ArtifactState::Retired {
         let why = format!("{} is retired and can no longer run: upgrade to another", release.name);
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let roll = Roll {
         definition: &ROLLBACK,
@@ -51,7 +51,7 @@ pub async fn rollback(cx: &Cx, project: &str, reference: &str, body: InstanceAct
 /// Rejects `force`, which a rollback does not support.
 fn no_force(force: Option<bool>) -> Result<()> {
     match force {
-        Some(true) => Err(Problem::field("/force", "only a decommission can be forced")),
+        Some(true) => Err(Error::field("/force", "only a decommission can be forced")),
         _ => Ok(()),
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use muster_api::Code;
 use muster_api::instance::{ComponentAsk, InstanceScale};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Tx;
 use muster_engine::instance::SCALE;
@@ -22,11 +22,9 @@ use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::launch::{validate_capacity, within};
 use super::{default_capacity, manifest_of, shape_word, subject, times, unknown_component};
 use crate::artifact::{Start, ensure_release_startable};
-use crate::commit::WriteError;
 use crate::member::{NewMember, quorum, requested, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `instance_scale`.
 pub async fn scale(cx: &Cx, project: &str, reference: &str, body: InstanceScale) -> Result<PreparedCommand> {
@@ -50,18 +48,17 @@ pub(super) async fn scaled(
         store.component_list(instance.id),
         store.member_living(instance.id),
         store.operations_locking(instance.id.uuid())
-    )
-    .map_err(refuse)?;
+    )?;
     let mut changes = Vec::new();
     for (index, ask) in body.components.iter().enumerate() {
         if body.components[..index].iter().any(|before| before.component_key == ask.component_key) {
-            return Err(Problem::field(format!("/components/{index}/component_key"), "it is given twice"));
+            return Err(Error::field(format!("/components/{index}/component_key"), "it is given twice"));
         }
         changes.push(change(cx, project, &manifest, &instance, &components, index, ask).await?);
     }
     if changes.iter().all(|change| change.more == 0) {
         let why = "it already has this many members: nothing to scale";
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let grows: BTreeSet<&str> =
         changes.iter().filter(|change| change.more > 0).map(|change| change.key.as_str()).collect();
@@ -119,7 +116,7 @@ pub(super) fn running(instance: &Instance, what: &str) -> Result<()> {
         return Ok(());
     }
     let why = format!("{} is {}, and only a running instance can be {what}", instance.name, instance.state);
-    Err(Problem::new(Code::InvalidState, why))
+    Err(Error::new(Code::InvalidState, why))
 }
 
 /// Change of a component.
@@ -183,7 +180,7 @@ async fn change(
     let allocation = match &ask.allocation {
         Some(name) => Some(cx.allocation_for(project, name, instance).await?),
         None => match held {
-            Some(id) => cx.platform.store.allocation_lookup(id).await.map_err(refuse)?,
+            Some(id) => cx.platform.store.allocation_lookup(id).await?,
             None => None,
         },
     };
@@ -196,7 +193,7 @@ async fn change(
                 allocation.shape.as_str(),
                 instance.shape
             );
-            return Err(Problem::field(at("allocation"), why));
+            return Err(Error::field(at("allocation"), why));
         }
     }
     let allocation_id = allocation.as_ref().map(|allocation| allocation.id);
@@ -251,7 +248,7 @@ fn choose(
         if let (Some(said), Some(_)) = (manifest.component(&change.key), component)
             && let Some(why) = quorum::quorum_violation(said, change.desired, living, &leaving, &without)
         {
-            return Err(Problem::new(Code::InvalidState, why));
+            return Err(Error::new(Code::InvalidState, why));
         }
         chosen.extend(out);
     }
@@ -292,7 +289,7 @@ impl Write {
             if component.desired != change.desired {
                 let why =
                     "another request changed the number of members at this moment: read it again, and repeat";
-                return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
+                return Err(Error::new(Code::InvalidState, why));
             }
             if change.overridden.is_some() || component.allocation_id != change.allocation_id {
                 let capacity =

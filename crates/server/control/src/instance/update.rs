@@ -1,7 +1,7 @@
 //! Change an instance's labels, protection, expiry or repair mode.
 
+use muster_api::Code;
 use muster_api::instance::InstanceUpdate;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 
 use super::{manifest_of, path, repair, repair_of, shown};
 use crate::commit::{changed, target};
-use crate::refuse::refuse;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `instance_update`.
 pub async fn update(
@@ -24,12 +23,12 @@ pub async fn update(
     cx.authorize(Permission::InstanceUpdate, before.scope(), "instance")?;
     cx.expect_version(before.version)?;
     if before.state == InstanceState::Stopped {
-        return Err(Problem::new(Code::InvalidState, "it is stopped and can no longer change"));
+        return Err(Error::new(Code::InvalidState, "it is stopped and can no longer change"));
     }
     let (after, told) = updated(cx, &before, body)?;
     let store = &cx.platform.store;
     let (components, counts) =
-        tokio::try_join!(store.component_list(before.id), store.member_count(before.id)).map_err(refuse)?;
+        tokio::try_join!(store.component_list(before.id), store.member_count(before.id))?;
     let (release, manifest) = manifest_of(cx, &before, before.app_version_id).await?;
     let (now, subject) = (cx.now, path(&before));
     let commit =

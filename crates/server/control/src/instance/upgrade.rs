@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::instance::InstanceUpgrade;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::Definition;
 use muster_engine::instance::{ROLLBACK, UPGRADE};
@@ -27,8 +27,7 @@ use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::entitlement::admits;
 use crate::operation::{self, Submission, deadline, item_of, submit_with};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand, app};
+use crate::{Cx, Error, PreparedCommand, Result, app};
 
 /// Prepares `instance_upgrade`.
 pub async fn upgrade(
@@ -73,7 +72,7 @@ pub(super) async fn upgraded(
             "it already runs {} with that config: name another release, or another config",
             release.name
         );
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let manifest = app_version::manifest_of(&release)?;
     let roll = Roll {
@@ -120,19 +119,18 @@ pub(super) async fn rolled(
     configured(&roll.manifest, roll.config.as_ref().unwrap_or(&instance.config))?;
     needs_secrets(cx, instance.project_id, &roll.manifest).await?;
     let (components, living) =
-        tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))
-            .map_err(refuse)?;
+        tokio::try_join!(store.component_list(instance.id), store.member_living(instance.id))?;
     ensure_release_fits(cx, &instance, &roll.manifest, &components, &living)?;
     let mut resting = BTreeSet::new();
     for member in &living {
-        if at_rest(store, member).await.map_err(refuse)? {
+        if at_rest(store, member).await? {
             resting.insert(member.id);
         }
     }
     if !roll.returns {
         ensure_none_drained(&living, &resting)?;
     }
-    let open = store.operation_open_on(instance.id.uuid()).await.map_err(refuse)?;
+    let open = store.operation_open_on(instance.id.uuid()).await?;
     ensure_not_under_way(&open, roll.definition, roll.dry_run)?;
     let concerned = |member: &&Member| {
         !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
@@ -177,7 +175,7 @@ pub(super) async fn rolled(
                 if returns { tx.app_version_return(id).await? } else { tx.app_version_start(id).await? };
             if !may {
                 let why = "the release was withdrawn concurrently: choose another one";
-                return Err(Problem::new(Code::InvalidState, why).into());
+                return Err(Error::new(Code::InvalidState, why));
             }
             Ok(Vec::new())
         })
@@ -187,8 +185,7 @@ pub(super) async fn rolled(
 /// Ensures that the project consented to an adapter, if the release has one. A launch of a release without one needs no
 /// consent.
 async fn ensure_consented(cx: &Cx, instance: &Instance, manifest: &Manifest) -> Result<()> {
-    let found =
-        cx.platform.store.entitlement_of_app(instance.project_id, instance.app_id).await.map_err(refuse)?;
+    let found = cx.platform.store.entitlement_of_app(instance.project_id, instance.app_id).await?;
     match found {
         Some(found) if !admits(&found.entitlement, manifest) => Err(not_entitled(&instance.app)),
         _ => Ok(()),
@@ -203,7 +200,7 @@ fn ensure_none_drained(living: &[Member], resting: &BTreeSet<MemberId>) -> Resul
         "{} is {}, and an upgrade would leave it behind: resume it or remove it first",
         member.name, member.state
     );
-    Err(Problem::new(Code::InvalidState, why))
+    Err(Error::new(Code::InvalidState, why))
 }
 
 /// Ensures that the existing members can move to the other release: it has every component with members and allows their
@@ -222,14 +219,14 @@ fn ensure_release_fits(
                 "{} {} has no component {:?}, of which the instance has members: scale it to 0 first",
                 manifest.app, manifest.version, component.key
             );
-            return Err(Problem::new(Code::Incompatible, why));
+            return Err(Error::new(Code::Incompatible, why));
         };
         if component.desired > said.count.max {
             let why = format!(
                 "{} {} allows {} members of {}, but {} are desired: scale it down first",
                 manifest.app, manifest.version, said.count.max, said.key, component.desired
             );
-            return Err(Problem::new(Code::Incompatible, why));
+            return Err(Error::new(Code::Incompatible, why));
         }
         if component.allocation_id.is_none() {
             let each = default_capacity(manifest, component).unwrap_or(said.capacity);
@@ -250,7 +247,7 @@ fn ensure_release_fits(
             "{} {} has no component {:?}, but {} belongs to it: remove it first",
             manifest.app, manifest.version, member.component_key, member.name
         );
-        return Err(Problem::new(Code::Incompatible, why));
+        return Err(Error::new(Code::Incompatible, why));
     }
     // Members in the project's own allocations stay where they are.
     let all_made = components.iter().all(|component| component.allocation_id.is_none());
@@ -272,7 +269,7 @@ fn ensure_not_under_way(open: &[Operation], definition: &Definition, dry_run: bo
                 "{} is already in progress: follow it with `muster operation watch {}`",
                 same.kind, same.id
             );
-            Err(Problem::new(Code::InvalidState, why))
+            Err(Error::new(Code::InvalidState, why))
         }
         _ => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! Revoke a trusted key.
 
+use muster_api::Code;
 use muster_api::key::KeyRevoke;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::Record as _;
 use muster_model::artifact::PublisherKey;
@@ -9,7 +9,7 @@ use muster_model::event::EventType;
 use serde_json::json;
 
 use crate::resource::find;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `key_revoke`.
 pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) -> Result<PreparedCommand> {
@@ -17,7 +17,7 @@ pub async fn revoke(cx: &Cx, project: &str, reference: &str, body: KeyRevoke) ->
     cx.authorize(Permission::KeyRevoke, scope, "key")?;
     let mut key: PublisherKey = find(cx, project, reference).await?;
     if key.revoked_at.is_some() {
-        return Err(Problem::new(Code::InvalidState, "the key was revoked before"));
+        return Err(Error::new(Code::InvalidState, "the key was revoked before"));
     }
     let (subject, named) = (key.path(), key.target());
     let told = json!({"name": key.name, "fingerprint": key.fingerprint, "reason": body.reason});

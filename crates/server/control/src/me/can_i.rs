@@ -1,15 +1,13 @@
 //! Check whether an action is allowed, and why. An invisible scope is reported as not found.
-
-use muster_api::Problem;
 use muster_api::me::{CanI, CanIQuery};
 use muster_authz::{Decision, Permission, decide};
 
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `can_i`.
 pub async fn can_i(cx: &Cx, query: CanIQuery) -> Result<Answer> {
     let permission = Permission::parse(&query.permission).ok_or_else(|| {
-        Problem::field(
+        Error::field(
             "query/permission",
             format!("`{}` is not a permission; it must be noun.verb", query.permission),
         )
@@ -18,7 +16,7 @@ pub async fn can_i(cx: &Cx, query: CanIQuery) -> Result<Answer> {
     let (allowed, reason) = match decide(cx.principal()?, permission, scope) {
         Decision::Allowed(reason) => (true, reason),
         Decision::Denied(reason) => (false, reason),
-        Decision::Invisible => return Err(Problem::not_found("scope")),
+        Decision::Invisible => return Err(Error::not_found("scope")),
     };
     Ok(Answer::new(&CanI { permission: query.permission, allowed, reason }))
 }

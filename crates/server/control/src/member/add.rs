@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
-use muster_api::Problem;
 use muster_api::member::{MemberAdd, MemberAllocation};
 use muster_authz::Permission;
 use muster_db::Tx;
@@ -26,8 +25,7 @@ use crate::instance::growth::{Growth, ensure_can_grow, plan_growth};
 use crate::instance::launch::validate_capacity;
 use crate::instance::{self, default_capacity, manifest_of, shape_word, unknown_component};
 use crate::operation::{self, Subject, Submission, Wrote, deadline, item_of, submit_with};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `member_add`.
 pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Result<PreparedCommand> {
@@ -40,7 +38,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
     ensure_running(&instance)?;
     let deadline_at = deadline(cx, body.ready_until, SignedDuration::from_mins(30))?;
     let store = &cx.platform.store;
-    let components = store.component_list(instance.id).await.map_err(refuse)?;
+    let components = store.component_list(instance.id).await?;
     let component = components.iter().find(|component| component.key == key);
     let component = component.cloned().unwrap_or_else(|| empty_component(&instance, &key));
     let count = body.count.unwrap_or(1);
@@ -54,7 +52,7 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
         }
         Some(MemberAllocation::Id(id)) => (default, Some(cx.allocation_for(project, &id, &instance).await?)),
         None => match component.allocation_id {
-            Some(id) => (default, store.allocation_lookup(id).await.map_err(refuse)?),
+            Some(id) => (default, store.allocation_lookup(id).await?),
             None => (default, None),
         },
     };
@@ -120,7 +118,7 @@ fn ensure_count_within_max(declared: &ComponentManifest, desired: i64) -> Result
     }
     let why =
         format!("{} can have {} members, but {desired} would be desired", declared.key, declared.count.max);
-    Err(Problem::field("/count", why))
+    Err(Error::field("/count", why))
 }
 
 /// Returns an empty component, for one that is new in the instance's release.
@@ -144,7 +142,7 @@ async fn ensure_fits(
     (key, count, each): (&str, i64, Capacity),
     named: Option<&Allocation>,
 ) -> Result<()> {
-    let living = cx.platform.store.member_living(instance.id).await.map_err(refuse)?;
+    let living = cx.platform.store.member_living(instance.id).await?;
     let held = allocations_with_members(cx, &living).await?;
     let mut groups = existing_groups(manifest, components, &living, &held);
     groups.push(Group { component: key, count, each, allocation: named });
@@ -156,7 +154,7 @@ async fn ensure_fits(
             other.shape.as_str(),
             instance.shape
         );
-        return Err(Problem::field("/allocation/id", why));
+        return Err(Error::field("/allocation/id", why));
     }
     ensure_groups_fit(cx, manifest, shape, &groups)
 }

@@ -3,7 +3,6 @@
 use muster_authz::Permission;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `member_get`.
@@ -15,8 +14,7 @@ pub async fn get(cx: &Cx, project: &str, instance: &str, reference: &str) -> Res
     let (network, places) = tokio::try_join!(
         store.network_lookup(instance.network_id),
         store.member_places_between(instance.id, (member.id, member.id))
-    )
-    .map_err(refuse)?;
+    )?;
     let place = places.first();
     Ok(Answer::new(&view(&member, network.as_ref(), place)))
 }

@@ -8,7 +8,6 @@ use muster_db::MemberFilter;
 use muster_ids::TypedId as _;
 
 use super::{state_of, view};
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `member_list`.
@@ -22,13 +21,10 @@ pub async fn list(cx: &Cx, project: &str, instance: &str, query: MemberListQuery
     let (mut items, network) = tokio::try_join!(
         store.member_list(page, instance.id, filter),
         store.network_lookup(instance.network_id)
-    )
-    .map_err(refuse)?;
+    )?;
     let next_page_token = cx.next_page(&list, page, &mut items, |member| member.id.uuid()).await?;
     let places = match (items.first(), items.last()) {
-        (Some(first), Some(last)) => {
-            store.member_places_between(instance.id, (first.id, last.id)).await.map_err(refuse)?
-        }
+        (Some(first), Some(last)) => store.member_places_between(instance.id, (first.id, last.id)).await?,
         _ => Vec::new(),
     };
     let places: BTreeMap<_, _> = places.iter().map(|place| (place.member_id, place)).collect();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_db::Tx;
 use muster_engine::member::{ADD, REMOVE, REPLACE, definitions_for};
@@ -22,11 +22,9 @@ use super::successor::Successors;
 use super::suits::Circumstances;
 use super::{lost_members, quorum, subject, suits};
 use crate::artifact::{Start, ensure_release_startable};
-use crate::commit::WriteError;
 use crate::instance::{self, manifest_of};
 use crate::operation::{self, Submission, deadline, item_of, submit_with};
-use crate::refuse::{Result, refuse};
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Returns a member for the audit's previous values.
 fn member_before(member: &Member) -> serde_json::Value {
@@ -57,7 +55,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
     ensure_supported(&manifest, order.verb)?;
     ensure_running(&instance)?;
     let store = &cx.platform.store;
-    let places = store.member_places(instance.id).await.map_err(refuse)?;
+    let places = store.member_places(instance.id).await?;
     let lost = lost_members(&places);
     let members = resolve_members(cx, &instance, &order, &lost).await?;
     if matches!(order.verb, Verb::Replace | Verb::Recover) {
@@ -70,21 +68,20 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         store.component_list(instance.id),
         store.member_living(instance.id),
         store.operations_locking(instance.id.uuid())
-    )
-    .map_err(refuse)?;
+    )?;
     let going = quorum::going(&operations);
     if let Some(gone) = members.iter().find(|member| going.contains(&member.id) && !order.force) {
-        return Err(Problem::new(Code::InvalidState, transition_in_words(gone)));
+        return Err(Error::new(Code::InvalidState, transition_in_words(gone)));
     }
     for member in members.iter().filter(|_| order.verb == Verb::Resume) {
-        let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        let open = store.operation_open_on(member.id.uuid()).await?;
         ensure_not_leaving(member, operations.iter().chain(&open))?;
         ensure_same_release(member, &instance)?;
     }
     let unheard = Successors::unreachable(&places);
     let taken_over: BTreeSet<OperationId> = superseded.iter().map(|operation| operation.id).collect();
     if let Some(why) = replaced_already(order.verb, &members, &operations, &taken_over) {
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let absent: BTreeSet<MemberId> = unheard.union(&lost).copied().collect();
     let successors = quorum::successors(&operations);
@@ -171,7 +168,7 @@ pub(super) fn ensure_supported(manifest: &Manifest, verb: Verb) -> Result<()> {
         verb.as_str(),
         can.join(", ")
     );
-    Err(Problem::new(Code::InvalidState, why))
+    Err(Error::new(Code::InvalidState, why))
 }
 
 /// Ensures that the instance is running: otherwise its members come and go with it.
@@ -183,14 +180,14 @@ pub(super) fn ensure_running(instance: &Instance) -> Result<()> {
                 "{} is {}: wait until it runs (`muster operation watch`)",
                 instance.name, instance.state
             );
-            Err(Problem::new(Code::InvalidState, why))
+            Err(Error::new(Code::InvalidState, why))
         }
         InstanceState::Stopping | InstanceState::Stopped | InstanceState::Failed => {
             let why = format!(
                 "{} is {}: its members are removed with it (`muster instance decommission`)",
                 instance.name, instance.state
             );
-            Err(Problem::new(Code::InvalidState, why))
+            Err(Error::new(Code::InvalidState, why))
         }
     }
 }
@@ -206,14 +203,11 @@ async fn resolve_members(
     for (index, reference) in order.members.iter().enumerate() {
         let member = cx.member(instance, reference).await?;
         if members.iter().any(|named| named.id == member.id) {
-            return Err(Problem::field(
-                format!("/members/{index}"),
-                format!("{} is named twice", member.name),
-            ));
+            return Err(Error::field(format!("/members/{index}"), format!("{} is named twice", member.name)));
         }
         let known = Circumstances { lost: lost.contains(&member.id), forced: order.force };
         if let Some(why) = suits::fault(order.verb, &member, known) {
-            return Err(Problem::new(Code::InvalidState, why));
+            return Err(Error::new(Code::InvalidState, why));
         }
         members.push(member);
     }
@@ -247,10 +241,10 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
     let store = &cx.platform.store;
     let mut found = UnderWay::default();
     for member in members {
-        let open = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?;
+        let open = store.operation_open_on(member.id.uuid()).await?;
         if let Some(replace) = open.iter().find(|operation| operation.kind == REPLACE.kind) {
             let successor = match successor_of(replace) {
-                Some(id) => store.member_lookup(id).await.map_err(refuse)?,
+                Some(id) => store.member_lookup(id).await?,
                 None => None,
             };
             let arrived = successor.is_some_and(|successor| has_come(replace, &successor));
@@ -270,7 +264,7 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
                     "{kind} of {} is already in progress: follow it with `muster operation watch {}`",
                     member.name, operation.id
                 );
-                return Err(Problem::new(Code::InvalidState, why));
+                return Err(Error::new(Code::InvalidState, why));
             }
             // Also children: their parents find them ended, and a blocked one would keep its member from leaving.
             let in_the_way = matches!(
@@ -315,7 +309,7 @@ async fn is_blocked(cx: &Cx, operation: &Operation) -> Result<bool> {
     if operation.state == OperationState::Blocked {
         return Ok(true);
     }
-    let children = cx.platform.store.operation_children(operation.id).await.map_err(refuse)?;
+    let children = cx.platform.store.operation_children(operation.id).await?;
     Ok(children.iter().any(|child| child.state == OperationState::Blocked))
 }
 
@@ -343,7 +337,7 @@ fn ensure_not_leaving<'o>(
                 "{} is being replaced by {}: cancel that first (`muster operation cancel {}`), or leave it",
                 member.name, replace.id, replace.id
             );
-            Err(Problem::new(Code::InvalidState, why))
+            Err(Error::new(Code::InvalidState, why))
         }
     }
 }
@@ -357,7 +351,7 @@ fn ensure_same_release(member: &Member, instance: &Instance) -> Result<()> {
         "{} was drained while {} was upgraded: replace it (`muster member replace`)",
         member.name, instance.name
     );
-    Err(Problem::new(Code::InvalidState, why))
+    Err(Error::new(Code::InvalidState, why))
 }
 
 /// Returns an error message if one of these members is already being replaced: each replacement would create another
@@ -445,7 +439,7 @@ impl Taken {
                 "{} needs {} members, but {desired} would be desired: add others first, or decommission the instance",
                 component.key, said.count.min
             );
-            return Err(Problem::new(Code::InvalidState, why));
+            return Err(Error::new(Code::InvalidState, why));
         }
         let out = match verb {
             Verb::Drain | Verb::Remove => true,
@@ -455,7 +449,7 @@ impl Taken {
         };
         let away: BTreeSet<MemberId> = leaving.union(&self.others.absent).copied().collect();
         match out.then(|| quorum::quorum_violation(said, desired, living, &away, &self.without)).flatten() {
-            Some(why) => Err(Problem::new(Code::InvalidState, why)),
+            Some(why) => Err(Error::new(Code::InvalidState, why)),
             None => Ok(()),
         }
     }
@@ -496,7 +490,7 @@ impl Taken {
             "{} can have {} members, but {desired} would be desired: remove the failed one instead",
             component.key, declared.count.max
         );
-        Err(Problem::new(Code::InvalidState, why))
+        Err(Error::new(Code::InvalidState, why))
     }
 }
 
@@ -535,7 +529,7 @@ impl Write {
         let superseded: BTreeSet<OperationId> =
             self.superseded.iter().map(|operation| operation.id).collect();
         if let Some(why) = replaced_already(self.verb, &self.members, &operations, &superseded) {
-            return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
+            return Err(Error::new(Code::InvalidState, why));
         }
         for before in &self.members {
             let now = living.iter().find(|now| now.id == before.id);
@@ -544,7 +538,7 @@ impl Write {
             let why = suits::fault(self.verb, now.unwrap_or(before), known)
                 .or_else(|| lately.then(|| transition_in_words(before)));
             if let Some(why) = why {
-                return Err(WriteError::from(Problem::new(Code::InvalidState, why)));
+                return Err(Error::new(Code::InvalidState, why));
             }
         }
         // A member that failed since it was read has already been subtracted.

@@ -1,12 +1,9 @@
 //! Show a network.
-
-use muster_api::Problem;
 use muster_authz::Permission;
 use muster_ids::NetworkId;
 
 use super::view;
-use crate::refuse::refuse;
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `network_get`.
 pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
@@ -17,7 +14,7 @@ pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
         Ok(id) => store.network_lookup(id).await,
         Err(_) => store.network_by_name(project, reference).await,
     };
-    let network = found.map_err(refuse)?.filter(|network| network.project_id == project);
-    let network = network.ok_or_else(|| Problem::not_found("network"))?;
+    let network = found?.filter(|network| network.project_id == project);
+    let network = network.ok_or_else(|| Error::not_found("network"))?;
     Ok(Answer::new(&view(cx, &network).await?))
 }

@@ -4,7 +4,6 @@ use muster_api::network::NetworkList;
 use muster_authz::Permission;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `network_list`.
@@ -12,7 +11,7 @@ pub async fn list(cx: &Cx, project: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::NetworkList, scope, "project")?;
     let mut items = Vec::new();
-    for network in cx.platform.store.network_list(project).await.map_err(refuse)? {
+    for network in cx.platform.store.network_list(project).await? {
         items.push(view(cx, &network).await?);
     }
     Ok(Answer::new(&NetworkList { items }))

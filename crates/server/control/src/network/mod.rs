@@ -9,11 +9,10 @@ pub use list::list;
 use muster_api::network as api;
 use muster_model::cell::Network;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 async fn view(cx: &Cx, network: &Network) -> Result<api::Network> {
-    let members = cx.platform.store.network_neighbours(network.id).await.map_err(refuse)?;
+    let members = cx.platform.store.network_neighbours(network.id).await?;
     let address = |host| network.address(host).map(|address| address.to_string()).unwrap_or_default();
     Ok(api::Network {
         id: network.id,

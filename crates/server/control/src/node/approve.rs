@@ -1,8 +1,8 @@
 //! Approve a node's hardware, so that it can be used. The operator names the reviewed inventory by its digest, so that a
 //! later report of the agent cannot be approved by accident.
 
+use muster_api::Code;
 use muster_api::node::NodeApprove;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::StoreError;
 use muster_ids::{AllocationId, SlotId};
@@ -13,8 +13,8 @@ use muster_wire::inventory::{Gpu, Inventory};
 use serde_json::json;
 
 use super::{QUEUED, ensure_reported, inventory, path, pin_address, still_ours, view};
-use crate::commit::{WriteError, target, told};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::commit::{target, told};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `node_approve`.
 pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<PreparedCommand> {
@@ -47,7 +47,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Prep
             tx.node_lock(node.id).await?;
             let plan = plan(&found, &tx.slots_of(node.id).await?);
             if let Some((device, allocation)) = plan.held.first() {
-                return Err(still_held(device, *allocation).into());
+                return Err(still_held(device, *allocation));
             }
             for gpu in plan.usable {
                 tx.slot_upsert(&slot_of(&node, gpu, platform.env.id()), now).await?;
@@ -57,7 +57,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: NodeApprove) -> Result<Prep
             }
             let approved = tx.node_approve(node.id, total, &body.digest, node.version, now).await;
             approved.map_err(|error| match error {
-                StoreError::Conflict(_) => WriteError::from(too_little(&node)),
+                StoreError::Conflict(_) => too_little(&node),
                 error => error.into(),
             })?;
             pin_address(tx, &node).await?;
@@ -79,8 +79,8 @@ fn offered(found: &Inventory) -> Capacity {
     }
 }
 
-fn changed_since(node: &Node) -> Problem {
-    Problem::new(
+fn changed_since(node: &Node) -> Error {
+    Error::new(
         Code::InvalidState,
         format!(
             "{} now has other hardware, with the digest {}: read the node again, and approve that",
@@ -89,8 +89,8 @@ fn changed_since(node: &Node) -> Problem {
     )
 }
 
-fn still_held(device: &str, allocation: AllocationId) -> Problem {
-    Problem::new(
+fn still_held(device: &str, allocation: AllocationId) -> Error {
+    Error::new(
         Code::InvalidState,
         format!(
             "{device} is gone from the node, but {allocation} still holds it: release that allocation first"
@@ -98,8 +98,8 @@ fn still_held(device: &str, allocation: AllocationId) -> Problem {
     )
 }
 
-fn too_little(node: &Node) -> Problem {
-    Problem::new(
+fn too_little(node: &Node) -> Error {
+    Error::new(
         Code::InvalidState,
         format!(
             "the allocations on {} hold more CPUs, memory or disk than it has now: release some of them first",

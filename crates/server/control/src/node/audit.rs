@@ -1,22 +1,21 @@
 //! Audit a node: compare its contents with the database.
 
+use muster_api::Code;
 use muster_api::node::NodeAudit;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::node::AUDIT;
 use muster_model::Scope;
 use serde_json::json;
 
 use crate::operation::{Submission, submit};
-use crate::refuse::Result;
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `node_audit`.
 pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeAudit, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     if node.retired_at.is_some() {
-        return Err(Problem::new(Code::InvalidState, "it is retired"));
+        return Err(Error::new(Code::InvalidState, "it is retired"));
     }
     let repair = body.repair.unwrap_or(false);
     let deadline_at = cx.now + cx.platform.engine.timing().create;

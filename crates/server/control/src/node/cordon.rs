@@ -1,7 +1,7 @@
 //! Cordon a node, so that it takes no new work.
 
+use muster_api::Code;
 use muster_api::node::NodeReason;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{path, still_ours, view};
 use crate::commit::{target, told};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `node_cordon`.
 pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<PreparedCommand> {
@@ -23,7 +23,7 @@ pub async fn cordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Prepar
     let commit = PreparedCommand::new(Scope::Platform, target("node", id, &node.name), move |tx| {
         Box::pin(async move {
             if !tx.node_set_cordoned(id, true, now).await? {
-                return Err(Problem::new(Code::InvalidState, "the node is already cordoned").into());
+                return Err(Error::new(Code::InvalidState, "the node is already cordoned"));
             }
             Ok(Answer::new(&view(&tx.node_of(id).await?)))
         })

@@ -1,8 +1,8 @@
 //! Drain a node.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::node::NodeDrain;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::node::DRAIN;
 use muster_model::Scope;
@@ -10,15 +10,14 @@ use serde_json::json;
 
 use super::drain_plan::planned_items;
 use crate::operation::{Submission, submit};
-use crate::refuse::Result;
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `node_drain`.
 pub async fn drain(cx: &Cx, reference: &str, body: NodeDrain) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeDrain, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
     if node.retired_at.is_some() {
-        return Err(Problem::new(Code::InvalidState, "it is retired"));
+        return Err(Error::new(Code::InvalidState, "it is retired"));
     }
     let seconds = i64::from(body.deadline_seconds.unwrap_or(3600));
     let deadline_at = cx.now + SignedDuration::from_secs(seconds);

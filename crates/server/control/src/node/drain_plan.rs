@@ -7,21 +7,20 @@ use muster_ids::TypedId as _;
 use muster_model::member::Member;
 use muster_model::node::Node;
 
-use crate::Cx;
 use crate::instance::manifest_of;
 use crate::member::moved::{Replacement, replaced_item};
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Plans the actions for the node's members and allocations.
 pub(super) async fn planned_items(cx: &Cx, node: &Node, force: bool) -> Result<Vec<PlannedItem>> {
     let store = &cx.platform.store;
     let mode = DrainMode { force, unreachable: node.unreachable_since.is_some() };
-    let members = store.member_on(node.id).await.map_err(refuse)?;
+    let members = store.member_on(node.id).await?;
     let mut items = Vec::new();
     for member in &members {
         items.push(planned_member(cx, node, member, mode).await?);
     }
-    for allocation in store.allocation_live_on(node.id).await.map_err(refuse)? {
+    for allocation in store.allocation_live_on(node.id).await? {
         // An allocation made for a member is released with it.
         if members.iter().any(|member| member.allocation_made && member.allocation_id == Some(allocation.id))
         {
@@ -48,11 +47,11 @@ async fn planned_member(cx: &Cx, node: &Node, member: &Member, mode: DrainMode) 
         action,
         message,
     };
-    if let Some(other) = store.operation_open_on(member.id.uuid()).await.map_err(refuse)?.first() {
+    if let Some(other) = store.operation_open_on(member.id.uuid()).await?.first() {
         return Ok(item(PlannedAction::Wait, format!("{} ({}) is in progress on it", other.id, other.kind)));
     }
-    let instance = store.instance_lookup(member.instance_id).await.map_err(refuse)?;
-    let instance = instance.ok_or_else(|| refuse(StoreError::Gone("instance".to_owned())))?;
+    let instance = store.instance_lookup(member.instance_id).await?;
+    let instance = instance.ok_or_else(|| Error::from(StoreError::Gone("instance".to_owned())))?;
     let (_, wanted) = manifest_of(cx, &instance, instance.app_version_id).await?;
     let (_, runs) =
         manifest_of(cx, &instance, member.app_version_id.unwrap_or(instance.app_version_id)).await?;
@@ -65,7 +64,7 @@ async fn planned_member(cx: &Cx, node: &Node, member: &Member, mode: DrainMode) 
         }
         MemberFate::Wait(why) | MemberFate::Stay(why) => return Ok(item(PlannedAction::Wait, why)),
     };
-    let components = store.component_list(instance.id).await.map_err(refuse)?;
+    let components = store.component_list(instance.id).await?;
     let Some(component) = components.iter().find(|component| component.key == member.component_key) else {
         return Ok(item(
             PlannedAction::Wait,

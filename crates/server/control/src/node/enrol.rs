@@ -2,8 +2,8 @@
 //! an approval (`approve`) before use; an existing one keeps its own.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::node::{NodeEnrol, NodeEnrolment};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Enrolment;
 use muster_ids::EnrolmentId;
@@ -16,9 +16,8 @@ use serde_json::json;
 
 use super::still_ours;
 use crate::commit::{target, told};
-use crate::refuse::{refuse, refuse_key};
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Default lifetime of a join token in seconds.
 const LIFETIME: u32 = 3600;
@@ -49,7 +48,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<PreparedCommand> {
         name: enrolment.node_name.clone(),
         labels: muster_api::Labels(node.map_or_else(|| enrolment.labels.clone(), |node| node.labels)),
         expires_at,
-        ca_sha256: cx.platform.authority.fingerprint(cx.platform.custody()).await.map_err(refuse_key)?,
+        ca_sha256: cx.platform.authority.fingerprint(cx.platform.custody()).await?,
         token: None,
         command: String::new(),
         secret_shown_once: None,
@@ -78,16 +77,16 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<PreparedCommand> {
 
 /// Returns the node that gets a new certificate.
 async fn existing(cx: &Cx, reference: &str, body: &NodeEnrol) -> Result<Node> {
-    let both = |pointer: &str| Err(Problem::field(pointer, "an existing node keeps its own: leave this out"));
+    let both = |pointer: &str| Err(Error::field(pointer, "an existing node keeps its own: leave this out"));
     if body.name.is_some() {
         return both("/name");
     }
     if body.labels.is_some() {
         return both("/labels");
     }
-    let node = cx.node(reference).await.map_err(|problem| match problem.code {
-        Code::NotFound => Problem::field("/node", "there is no such node"),
-        _ => problem,
+    let node = cx.node(reference).await.map_err(|error| match error.code {
+        Code::NotFound => Error::field("/node", "there is no such node"),
+        _ => error,
     })?;
     still_ours(&node)?;
     Ok(node)
@@ -95,9 +94,9 @@ async fn existing(cx: &Cx, reference: &str, body: &NodeEnrol) -> Result<Node> {
 
 /// Rejects a taken name early. The unique index decides only when the machine joins, which is late for the operator.
 async fn refuse_taken(cx: &Cx, name: &str) -> Result<()> {
-    match cx.platform.store.node_by_name(name).await.map_err(refuse)? {
+    match cx.platform.store.node_by_name(name).await? {
         None => Ok(()),
-        Some(_) => Err(Problem::new(
+        Some(_) => Err(Error::new(
             Code::NameTaken,
             format!("a node {name} already exists: choose another name, or retire that one first"),
         )),

@@ -5,14 +5,13 @@ use muster_model::Scope;
 use muster_wire::difference::difference;
 
 use super::{inventory, view};
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result, slot};
 
 /// Handles `node_get`.
 pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
     cx.authorize(Permission::NodeGet, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
-    let slots = cx.platform.store.slot_list(node.id).await.map_err(refuse)?;
+    let slots = cx.platform.store.slot_list(node.id).await?;
     let found = inventory(&node.inventory)?;
     let mut shown = view(&node);
     if shown.needs_approval

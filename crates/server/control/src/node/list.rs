@@ -7,7 +7,6 @@ use muster_model::Scope;
 use muster_model::node::NodeState;
 
 use super::{state, view};
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -18,7 +17,7 @@ pub async fn list(cx: &Cx, query: NodeListQuery) -> Result<Answer> {
     let list = format!("nodes {wanted:?} {:?}", query.labels);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let mut items = cx.platform.store.node_list(page, &labels, wanted).await.map_err(refuse)?;
+    let mut items = cx.platform.store.node_list(page, &labels, wanted).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |node| node.id.uuid()).await?;
     Ok(Answer::new(&NodePage { items: items.iter().map(view).collect(), next_page_token }))
 }

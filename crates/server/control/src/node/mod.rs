@@ -19,23 +19,20 @@ pub use drain::drain;
 pub use enrol::enrol;
 pub use get::get;
 pub use list::list;
-pub use retire::retire;
-pub use uncordon::uncordon;
-pub use update::update;
-
-use muster_api::{Code, Problem, node as api};
+use muster_api::{Code, node as api};
 use muster_db::{StoreError, Tx};
 use muster_ids::TypedId as _;
 use muster_model::node::{Node, NodeState};
 use muster_wire::inventory::Inventory;
+pub use retire::retire;
 use serde::Deserialize as _;
 use serde_json::Value;
+pub use uncordon::uncordon;
+pub use update::update;
 
-use crate::Cx;
 use crate::capacity::amounts;
-use crate::commit::WriteError;
 use crate::operation::Subject;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Number of queued operations to wake when a node becomes usable: about as many as one node could take.
 const QUEUED: i64 = 64;
@@ -97,18 +94,18 @@ fn ensure_reported(node: &Node, address: &str) -> Result<()> {
         return Ok(());
     }
     let reported = node.reported_address.as_deref().unwrap_or("none");
-    Err(Problem::field("/address", format!("the agent of {} reports another address: {reported}", node.name)))
+    Err(Error::field("/address", format!("the agent of {} reports another address: {reported}", node.name)))
 }
 
 /// Makes other nodes use the reported address.
-async fn pin_address(tx: &mut Tx, node: &Node) -> std::result::Result<(), WriteError> {
+async fn pin_address(tx: &mut Tx, node: &Node) -> Result<()> {
     let Some(address) = node.reported_address.as_deref().filter(|_| has_other_address(node)) else {
         return Ok(());
     };
     if let Some(other) = tx.node_with_address(address).await? {
         let why =
             format!("{} reports the address {address} of the node {other}: retire that one first", node.name);
-        return Err(Problem::new(Code::InvalidState, why).into());
+        return Err(Error::new(Code::InvalidState, why));
     }
     if tx.node_address(node.id, address).await? {
         tx.bump_desired_node(node.id).await?;
@@ -133,7 +130,7 @@ pub(crate) fn path(node: &Node) -> String {
 
 /// Parses a stored inventory. It was validated on input, so a parse error means corruption.
 fn inventory(stored: &Value) -> Result<Inventory> {
-    Inventory::deserialize(stored).map_err(|_| refuse(StoreError::Corrupt("an inventory")))
+    Inventory::deserialize(stored).map_err(|_| Error::from(StoreError::Corrupt("an inventory")))
 }
 
 /// Ensures that a node is not retired.
@@ -141,7 +138,7 @@ fn still_ours(node: &Node) -> Result<()> {
     if node.retired_at.is_none() {
         return Ok(());
     }
-    Err(Problem::new(
+    Err(Error::new(
         Code::InvalidState,
         format!("{} was retired: join the machine again as another node", node.name),
     ))
@@ -149,13 +146,13 @@ fn still_ours(node: &Node) -> Result<()> {
 
 /// Ensures that no other operation is open on a node: conflicting intents are resolved by an operator.
 async fn none_under_way(cx: &Cx, node: &Node) -> Result<()> {
-    let under_way = cx.platform.store.operation_open_on(node.id.uuid()).await.map_err(refuse)?;
+    let under_way = cx.platform.store.operation_open_on(node.id.uuid()).await?;
     match under_way.first() {
         None => Ok(()),
         Some(operation) => {
             let detail =
                 format!("{} is in progress on it: cancel or resolve {} first", operation.kind, operation.id);
-            Err(Problem::new(Code::InvalidState, detail))
+            Err(Error::new(Code::InvalidState, detail))
         }
     }
 }

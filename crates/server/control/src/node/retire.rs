@@ -1,7 +1,7 @@
 //! Retire an empty node.
 
+use muster_api::Code;
 use muster_api::node::NodeRetire;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::node::RETIRE;
 use muster_model::Scope;
@@ -9,14 +9,13 @@ use muster_model::node::NodeState;
 use serde_json::json;
 
 use crate::operation::{Submission, submit};
-use crate::refuse::Result;
-use crate::{Cx, PreparedCommand};
+use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `node_retire`.
 pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<PreparedCommand> {
     cx.authorize(Permission::NodeRetire, Scope::Platform, "node")?;
     let node = cx.node(reference).await?;
-    let invalid = |detail: String| Problem::new(Code::InvalidState, detail);
+    let invalid = |detail: String| Error::new(Code::InvalidState, detail);
     if node.retired_at.is_some() {
         return Err(invalid("it is retired".to_owned()));
     }
@@ -34,7 +33,7 @@ pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Prepar
         )));
     }
     if body.attest.is_some() && node.unreachable_since.is_none() {
-        return Err(Problem::field("/attest", "the node is reachable and is verified: leave this out"));
+        return Err(Error::field("/attest", "the node is reachable and is verified: leave this out"));
     }
     let deadline_at = cx.now + cx.platform.engine.timing().create;
     if !body.dry_run.unwrap_or(false) {

@@ -1,7 +1,7 @@
 //! Uncordon a node, so that it takes new work again.
 
+use muster_api::Code;
 use muster_api::node::NodeReason;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{QUEUED, path, still_ours, view};
 use crate::commit::{target, told};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `node_uncordon`.
 pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<PreparedCommand> {
@@ -28,7 +28,7 @@ pub async fn uncordon(cx: &Cx, reference: &str, body: NodeReason) -> Result<Prep
                 } else {
                     "the node is not cordoned"
                 };
-                return Err(Problem::new(Code::InvalidState, why).into());
+                return Err(Error::new(Code::InvalidState, why));
             }
             tx.operation_wake_queued(now, QUEUED).await?;
             Ok(Answer::new(&view(&tx.node_of(id).await?)))

@@ -6,8 +6,7 @@ use muster_model::operation::{Operation, OperationState, StepState};
 
 use super::blocked_view;
 use super::evidence::without_node_paths;
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Returns the blocked descendants of an operation; empty while anything below it still advances.
 ///
@@ -21,7 +20,7 @@ pub(super) async fn blocked_by(cx: &Cx, operation: &Operation) -> Result<Vec<api
             return Ok(Vec::new());
         }
         for id in open {
-            let Some(child) = cx.platform.store.operation_lookup(id).await.map_err(refuse)? else { continue };
+            let Some(child) = cx.platform.store.operation_lookup(id).await? else { continue };
             match (&child.blocked, child.state) {
                 // It ended between the two reads, and wakes its parent.
                 (_, state) if state.is_final() => return Ok(Vec::new()),
@@ -38,7 +37,7 @@ pub(super) async fn blocked_by(cx: &Cx, operation: &Operation) -> Result<Vec<api
 
 /// Returns the unfinished children of an operation's current step.
 async fn open_children(cx: &Cx, parent: &Operation) -> Result<Vec<OperationId>> {
-    let children = cx.platform.store.operation_children(parent.id).await.map_err(refuse)?;
+    let children = cx.platform.store.operation_children(parent.id).await?;
     let of_step = current_step(parent).map(|step| format!("{step}/")).unwrap_or_default();
     let counts = |spawn_key: &str| spawn_key.is_empty() || spawn_key.starts_with(&of_step);
     let open = children.iter().filter(|child| !child.state.is_final() && counts(&child.spawn_key));

@@ -1,7 +1,7 @@
 //! Request the cancellation of an operation.
 
+use muster_api::Code;
 use muster_api::operation::OperationCancel;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::definition;
 use muster_model::event::EventType;
@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::{path, view_for};
 use crate::commit::target;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `operation_cancel`. The engine rolls back the completed steps first.
 pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<PreparedCommand> {
     let mut operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationCancel, operation.scope(), "operation")?;
-    let invalid = |detail: String| Problem::new(Code::InvalidState, detail);
+    let invalid = |detail: String| Error::new(Code::InvalidState, detail);
     if operation.state.is_final() {
         return Err(invalid(format!("it has ended: it is {}", operation.state)));
     }

@@ -10,8 +10,7 @@ use tokio::sync::broadcast;
 
 use super::blocked_children::blocked_by;
 use super::{view_for, witness};
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx};
+use crate::{Answer, Cx, Result};
 
 /// Shortest and longest poll interval of a waiting request: the engine may be on another replica, and its commits send no
 /// wake-up here.
@@ -54,7 +53,7 @@ pub async fn get(cx: &Cx, reference: &str, query: OperationGetQuery) -> Result<A
         view.blocked_by = blocked_by(&cx, &operation).await?;
     }
     let ids: Vec<_> = operation.steps.iter().filter_map(|step| step.witness_id).collect();
-    let all = cx.platform.store.witness_list(operation.subject_id).await.map_err(refuse)?;
+    let all = cx.platform.store.witness_list(operation.subject_id).await?;
     view.witnesses = all
         .iter()
         .filter(|found| ids.contains(&found.id))

@@ -1,7 +1,6 @@
 //! List operations, finished and unfinished.
 
 use futures::FutureExt as _;
-use muster_api::Problem;
 use muster_api::operation::{OperationListQuery, OperationPage};
 use muster_authz::Permission;
 use muster_db::OperationFilter;
@@ -10,7 +9,7 @@ use muster_model::Scope;
 use muster_model::operation::{Operation, OperationState};
 
 use super::view_for;
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `operation_list`. Without a project it lists those of the whole platform.
 pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
@@ -32,7 +31,7 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
                 .or_else(|| uuid_of::<CellId>(text))
                 .ok_or_else(|| {
                     let why = "it must be the id of an allocation, a node, an instance, a member or a cell";
-                    Problem::field("query/subject", why)
+                    Error::field("query/subject", why)
                 })?,
         ),
     };

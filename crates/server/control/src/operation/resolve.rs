@@ -1,7 +1,7 @@
 //! Resolve a blocked operation.
 
+use muster_api::Code;
 use muster_api::operation::{self as api, OperationResolve};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_engine::{Unblocked, definition, resolve as decide};
 use muster_ids::{AllocationId, TypedId as _};
@@ -11,9 +11,8 @@ use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
 use super::{path, view_for};
-use crate::commit::{WriteError, target};
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx, PreparedCommand};
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 fn choice_of(action: api::ResolveAction) -> ResolveAction {
     match action {
@@ -29,29 +28,26 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
     let operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationResolve, operation.scope(), "operation")?;
     let action = choice_of(body.action);
-    let not_parked = || Problem::new(Code::InvalidState, "it is not blocked");
+    let not_parked = || Error::new(Code::InvalidState, "it is not blocked");
     let blocked = operation.blocked.as_ref().ok_or_else(not_parked)?;
     if !blocked.actions.contains(&action) {
         let actions: Vec<&str> = blocked.actions.iter().map(|action| action.as_str()).collect();
         let detail = format!("{} is not one of its actions: {}", action.as_str(), actions.join(", "));
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     // Retrying is harmless; any other decision about a machine is up to its operator.
     if action != ResolveAction::Retry && blocked.resolvable_by == "operator" && !cx.is_operator() {
-        return Err(Problem::new(Code::PermissionDenied, "only an operator can choose this; you can retry"));
+        return Err(Error::new(Code::PermissionDenied, "only an operator can choose this; you can retry"));
     }
     let statement = body.statement.clone();
     if action == ResolveAction::Abandon && statement.is_none() {
-        return Err(Problem::field(
-            "/statement",
-            "add a statement of what you know: it replaces the evidence",
-        ));
+        return Err(Error::field("/statement", "add a statement of what you know: it replaces the evidence"));
     }
-    let kind = definition(&operation.kind).ok_or_else(|| Problem::not_found("operation"))?;
+    let kind = definition(&operation.kind).ok_or_else(|| Error::not_found("operation"))?;
     let allocation = match operation.subject_kind.as_str() {
         "allocation" => {
             let id = AllocationId::from_uuid(operation.subject_id);
-            cx.platform.store.allocation_lookup(id).await.map_err(refuse)?
+            cx.platform.store.allocation_lookup(id).await?
         }
         _ => None,
     };
@@ -76,10 +72,10 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
     let before = view_for(to_operator, &operation);
     let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
-            let gone = || Problem::new(Code::InvalidState, "it has ended meanwhile");
+            let gone = || Error::new(Code::InvalidState, "it has ended meanwhile");
             let mut fresh = tx.operation_seize(id).await?.ok_or_else(gone)?;
             match decide(&mut fresh, kind, &timing, action, now) {
-                None => return Err(Problem::new(Code::InvalidState, "it is no longer blocked").into()),
+                None => return Err(Error::new(Code::InvalidState, "it is no longer blocked")),
                 Some(Unblocked::GoesOn) => tx.operation_advance(&fresh, now, None).await?,
                 Some(Unblocked::Attested) => {
                     tx.witness_insert(&attested).await?;
@@ -88,7 +84,7 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
             }
             debug_assert!(fresh.state != OperationState::Blocked);
             fresh.version += 1;
-            Ok::<_, WriteError>(Answer::new(&view_for(to_operator, &fresh)))
+            Ok::<_, Error>(Answer::new(&view_for(to_operator, &fresh)))
         })
     });
     Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationResolved, subject, told))

@@ -2,7 +2,6 @@
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use muster_api::Problem;
 use muster_api::operation::{Plan, Started};
 use muster_db::Tx;
 use muster_engine::{Definition, OperationRequest, accept, supersede};
@@ -15,10 +14,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{asked_by, path, plan, view};
-use crate::commit::{WriteError, target};
+use crate::commit::target;
 use crate::outbox::EventDraft;
-use crate::refuse::Result;
-use crate::{Answer, Cx, PreparedCommand};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// The resource of an operation.
 pub(crate) struct Subject {
@@ -81,7 +79,7 @@ impl Submission {
 }
 
 /// Events of the rows' statements, or the error.
-pub(crate) type Wrote = std::result::Result<Vec<EventDraft>, WriteError>;
+pub(crate) type Wrote = Result<Vec<EventDraft>>;
 
 /// Prepares the operation.
 pub(crate) fn submit(cx: &Cx, submission: Submission) -> PreparedCommand {
@@ -144,7 +142,7 @@ where
             tx.operation_open(&operation).await?;
             events.extend(ended);
             writer.outbox_append(tx, scope, None, events).await?;
-            Ok::<_, WriteError>(started(&operation, plan))
+            Ok::<_, Error>(started(&operation, plan))
         })
     });
     let commit = match submission.before {
@@ -173,7 +171,7 @@ pub fn item_of(member: &Member) -> Item {
 /// Returns an operation's deadline: the requested one, or the default.
 pub(crate) fn deadline(cx: &Cx, given: Option<Timestamp>, otherwise: SignedDuration) -> Result<Timestamp> {
     if given.is_some_and(|time| time <= cx.now) {
-        return Err(Problem::field("/ready_until", "it is in the past"));
+        return Err(Error::field("/ready_until", "it is in the past"));
     }
     Ok(given.unwrap_or(cx.now + otherwise))
 }

@@ -1,7 +1,7 @@
 //! Mint a short-lived token for an app's operator account in a consumer's project.
 
+use muster_api::Code;
 use muster_api::entitlement::OperatorTokenMint;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::{AuditId, EventId, TokenId};
 use muster_model::audit::{Entry, Outcome, Target};
@@ -13,7 +13,7 @@ use crate::commit::target;
 use crate::entitlement::anywhere;
 use crate::pipeline::actor_of;
 use crate::token::{expiry, hold_issuer, issuer, path, view};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Maximum lifetime of an operator's token in seconds.
 const LONGEST: u32 = 15 * 60;
@@ -26,7 +26,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
     let found = anywhere(cx, &body.entitlement).await?;
     let entitlement = found.entitlement;
     if entitlement.publisher_project_id != project {
-        return Err(Problem::not_found("entitlement"));
+        return Err(Error::not_found("entitlement"));
     }
     if entitlement.permissions.is_empty() {
         let why = format!(
@@ -34,7 +34,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
              (`muster entitlement grant {0}`)",
             found.app
         );
-        return Err(Problem::new(Code::InvalidState, why));
+        return Err(Error::new(Code::InvalidState, why));
     }
     let seconds = body.expires_in_seconds.unwrap_or(LONGEST).min(LONGEST);
     let (expires_at, parent_id) = (expiry(cx, Some(seconds))?, issuer(cx)?);
@@ -69,7 +69,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
             if !tx.entitlement_start(entitlement.id).await?
                 && tx.entitlement_instances(entitlement.operator_account_id).await? == 0
             {
-                return Err(revoked(&found.app).into());
+                return Err(revoked(&found.app));
             }
             hold_issuer(tx, issued_with).await?;
             tx.token_insert(&token, secret.hash()).await?;
@@ -92,9 +92,9 @@ struct Telling {
     event: Draft,
 }
 
-fn revoked(app: &str) -> Problem {
+fn revoked(app: &str) -> Error {
     let says = format!("the entitlement to {app} is revoked, and no live instance is left to operate");
-    Problem::new(Code::InvalidState, says)
+    Error::new(Code::InvalidState, says)
 }
 
 fn entry(cx: &Cx, entitlement: &muster_model::app::Entitlement, named: Target, told: &Value) -> Entry {

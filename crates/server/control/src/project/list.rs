@@ -7,7 +7,6 @@ use muster_ids::TypedId as _;
 use muster_model::Scope;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -21,7 +20,7 @@ pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
     let list = format!("projects {of:?} {:?}", query.labels);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let mut items = cx.platform.store.project_list(page, of, &labels).await.map_err(refuse)?;
+    let mut items = cx.platform.store.project_list(page, of, &labels).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |project| project.id.uuid()).await?;
     Ok(Answer::new(&ProjectPage { items: items.iter().map(view).collect(), next_page_token }))
 }

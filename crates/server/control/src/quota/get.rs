@@ -3,13 +3,12 @@
 use muster_authz::Permission;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `quota_get`.
 pub async fn get(cx: &Cx, project: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::QuotaGet, scope, "project")?;
-    let quota = cx.platform.store.quota_lookup(project).await.map_err(refuse)?;
+    let quota = cx.platform.store.quota_lookup(project).await?;
     Ok(Answer::new(&view(project, &quota)))
 }

@@ -1,6 +1,4 @@
 //! Set a project's quota.
-
-use muster_api::Problem;
 use muster_api::quota::{QuotaLimit, QuotaSet};
 use muster_authz::Permission;
 use muster_db::Quota;
@@ -9,14 +7,13 @@ use serde_json::{Value, json};
 
 use super::{version, view};
 use crate::commit::{changed, target};
-use crate::refuse::refuse;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `quota_set`.
 pub async fn set(cx: &Cx, project: &str, body: QuotaSet) -> Result<PreparedCommand> {
     let project = cx.project(project).await?;
     cx.authorize(Permission::QuotaSet, project.scope(), "project")?;
-    let mut quota = cx.platform.store.quota_lookup(project.id).await.map_err(refuse)?;
+    let mut quota = cx.platform.store.quota_lookup(project.id).await?;
     cx.expect_version(version(&quota))?;
     let before = view(project.id, &quota);
     apply(&mut quota, &body)?;
@@ -69,7 +66,7 @@ fn apply(quota: &mut Quota, body: &QuotaSet) -> Result<()> {
     for (limit, most, place) in given {
         match (most, unlimited.iter().position(|other| *other == limit)) {
             (Some(_), Some(at)) => {
-                return Err(Problem::field(
+                return Err(Error::field(
                     format!("/unlimited/{at}"),
                     "the same limit is set above: set it or clear it, not both",
                 ));
@@ -102,6 +99,6 @@ mod tests {
             unlimited: Some(vec![QuotaLimit::Gpus, QuotaLimit::Cpus]),
             ..QuotaSet::default()
         };
-        assert_eq!(apply(&mut quota, &both).unwrap_err().errors[0].pointer, "/unlimited/1");
+        assert_eq!(apply(&mut quota, &both).unwrap_err().fields[0].pointer, "/unlimited/1");
     }
 }

@@ -11,9 +11,9 @@ use muster_registry::{Digest, Reading};
 use serde_json::json;
 
 use super::damage::{Checked, Unsound};
-use super::{Answered, Guest, Right, storage, stored, told, visit};
+use super::{Answered, Guest, Right, storage, stored, visit};
 use crate::commit::target;
-use crate::{Answer, Command, Cx, PreparedCommand, execute};
+use crate::{Answer, Command, Cx, Error, PreparedCommand, execute};
 
 /// A readable blob.
 #[derive(Debug, Clone)]
@@ -97,11 +97,10 @@ pub async fn blob_delete(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -
     let commit = PreparedCommand::new(visit.scope(), target("repository", id, &visit.name), move |tx| {
         Box::pin(async move {
             match tx.repository_blob_delete(id, &text).await {
-                Err(StoreError::Gone(_)) => Err(muster_api::Problem::new(
+                Err(StoreError::Gone(_)) => Err(Error::new(
                     muster_api::Code::InvalidState,
                     "a manifest references it: remove that first",
-                )
-                .into()),
+                )),
                 Err(error) => Err(error.into()),
                 Ok(_) => Ok(Answer::new(&json!({}))),
             }
@@ -115,5 +114,5 @@ pub async fn blob_delete(cx: &Cx, guest: &Guest, name: &Name, digest: &Digest) -
         request_hash: [0; 32],
         status: 202,
     };
-    execute(cx, &command, Ok(commit)).await.map(drop).map_err(told)
+    execute(cx, &command, Ok(commit)).await.map(drop).map_err(Refusal::from)
 }

@@ -9,7 +9,7 @@ use futures::{Stream, StreamExt as _};
 use muster_registry::error::Refusal;
 use muster_registry::path::Name;
 
-use super::{Answered, Guest, Right, Visit, told, visit};
+use super::{Answered, Guest, Right, Visit, visit};
 use crate::revalidate::CHECK;
 use crate::{Cx, fleet};
 
@@ -52,7 +52,7 @@ impl TransferGuard {
         self.checked = Instant::now();
         let platform = &self.cx.platform;
         if let Some(node) = &self.node {
-            fleet::admit_again(platform, node).await.map_err(told)?;
+            fleet::admit_again(platform, node).await?;
         }
         let (cx, guest) = authenticate_again(&self.cx, &self.secret).await?;
         visit(&cx, &guest, &self.name, self.right).await
@@ -90,7 +90,7 @@ impl TransferGuard {
 pub async fn authenticate_again(cx: &Cx, secret: &str) -> Answered<(Cx, Guest)> {
     let (platform, began) = (&cx.platform, cx.now);
     let now = platform.env.now();
-    let guest = platform.registry_guest_since(secret, began, now).await.map_err(told)?;
+    let guest = platform.registry_guest_since(secret, began, now).await?;
     let actor = match &guest {
         Guest::Actor { actor, .. } => Some(actor.clone()),
         Guest::Pull(_) => None,

@@ -44,7 +44,7 @@ pub async fn catalog(cx: &Cx, guest: &Guest, last: &str, most: usize) -> Answere
         return Ok(Vec::new());
     };
     let scope = muster_model::Scope::Project(tenant, project);
-    cx.authorize(muster_authz::Permission::RepositoryList, scope, "project").map_err(super::told)?;
+    cx.authorize(muster_authz::Permission::RepositoryList, scope, "project")?;
     let Some(named) = cx.platform.store.project_lookup(project).await.map_err(stored)? else {
         return Ok(Vec::new());
     };

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use muster_api::{Code as Problems, Problem};
+use muster_api::Code as Problems;
 use muster_authz::{Permission, decide};
 use muster_db::{ManifestContent, StoreError};
 use muster_ids::RepositoryId;
@@ -17,9 +17,9 @@ use muster_registry::path::{Name, Reference};
 use muster_trust::bundle;
 use serde_json::json;
 
-use super::{Answered, Guest, Right, Visit, stored, told, visit};
+use super::{Answered, Guest, Right, Visit, stored, visit};
 use crate::commit::target;
-use crate::{Answer, Command, Cx, PreparedCommand, execute};
+use crate::{Answer, Command, Cx, Error, PreparedCommand, execute};
 
 /// Config media types of images; a manifest with any other config is a file artifact.
 const IMAGE_CONFIGS: [&str; 2] =
@@ -127,13 +127,13 @@ pub async fn push(
     };
     let done = execute(cx, &command, Ok(commit)).await;
     cx.platform.manifests.forget();
-    done.map_err(|problem| match problem.code {
+    done.map_err(|error| match error.code {
         // From the foreign keys: referenced content was deleted meanwhile.
         Problems::NotFound => Refusal::new(
             Code::ManifestBlobUnknown,
             "content that the manifest references is not in the repository: push it again",
         ),
-        _ => told(problem),
+        _ => Refusal::from(error),
     })?;
     Ok(Pushed { digest, subject })
 }
@@ -167,7 +167,7 @@ fn commit(
     artifact: Option<(Artifact, Change)>,
 ) -> Answered<PreparedCommand> {
     let scope = visit.scope();
-    let principal = cx.principal().map_err(told)?;
+    let principal = cx.principal()?;
     let may_move = decide(principal, Permission::RepositoryRetag, scope).is_allowed();
     let told_of =
         json!({"repository": visit.name, "digest": row.digest, "tag": tag, "media_type": row.media_type});
@@ -179,11 +179,12 @@ fn commit(
             if let Some(tag) = &tag
                 && !tx.tag_set(id, tag, &row.digest, may_move, now).await?
             {
-                return Err(Problem::new(
+                return Err(Error::new(
                     Problems::PermissionDenied,
-                    format!("the tag {tag} names another digest, and moving it needs the permission repository.retag"),
-                )
-                .into());
+                    format!(
+                        "the tag {tag} names another digest, and moving it needs the permission repository.retag"
+                    ),
+                ));
             }
             if let Some((artifact, change)) = &artifact {
                 tx.artifact_publish(artifact, change).await?;
@@ -347,7 +348,7 @@ pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) 
                 (None, None) => false,
             };
             if !there {
-                return Err(Problem::not_found("manifest").into());
+                return Err(Error::not_found("manifest"));
             }
             Ok(Answer::new(&json!({})))
         })
@@ -366,17 +367,16 @@ pub async fn delete(cx: &Cx, guest: &Guest, name: &Name, reference: &Reference) 
     };
     let done = execute(cx, &command, Ok(commit)).await.map(drop);
     cx.platform.manifests.forget();
-    done.map_err(|problem| if problem.code == Problems::NotFound { missing } else { told(problem) })
+    done.map_err(|error| if error.code == Problems::NotFound { missing } else { Refusal::from(error) })
 }
 
 /// Maps a foreign key error: a referenced row cannot be deleted.
-fn needed_by(error: StoreError) -> crate::commit::WriteError {
+fn needed_by(error: StoreError) -> Error {
     match error {
-        StoreError::Gone(_) => Problem::new(
+        StoreError::Gone(_) => Error::new(
             Problems::InvalidState,
             "it is in use: by an index that contains it, a cell created from it, or a release of an app",
-        )
-        .into(),
+        ),
         error => error.into(),
     }
 }

@@ -19,7 +19,7 @@ mod upload;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use muster_api::{Code as Problems, Problem};
+use muster_api::Code as Problems;
 use muster_authz::Permission;
 use muster_db::PullRight;
 use muster_ids::{ProjectId, RepositoryId, TenantId};
@@ -27,8 +27,7 @@ use muster_model::Scope;
 use muster_registry::error::{Code, Refusal};
 use muster_registry::path::Name;
 
-use crate::refuse::refuse;
-use crate::{Authenticated, Cx};
+use crate::{Authenticated, Cx, Error, Result};
 
 pub use blob::{Content, ContentPart, blob_delete, blob_look, blob_read};
 pub use guard::{TransferGuard, authenticate_again};
@@ -120,22 +119,23 @@ pub(crate) fn unknown(path: &str) -> Refusal {
     )
 }
 
-/// Maps a problem to a registry error.
-pub fn told(problem: Problem) -> Refusal {
-    let code = match problem.code {
-        Problems::Unauthenticated => Code::Unauthorized,
-        Problems::PermissionDenied | Problems::OriginNotAllowed | Problems::CsrfRequired => Code::Denied,
-        Problems::NotFound => Code::NameUnknown,
-        Problems::RateLimited => Code::TooManyRequests,
-        Problems::InvalidState | Problems::NotEmpty | Problems::VersionMismatch => Code::Denied,
-        Problems::InvalidRequest | Problems::MalformedRequest => Code::ManifestInvalid,
-        _ => Code::Unsupported,
-    };
-    Refusal::new(code, problem.detail).with_status(problem.status)
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let code = match error.code {
+            Problems::Unauthenticated => Code::Unauthorized,
+            Problems::PermissionDenied | Problems::OriginNotAllowed | Problems::CsrfRequired => Code::Denied,
+            Problems::NotFound => Code::NameUnknown,
+            Problems::RateLimited => Code::TooManyRequests,
+            Problems::InvalidState | Problems::NotEmpty | Problems::VersionMismatch => Code::Denied,
+            Problems::InvalidRequest | Problems::MalformedRequest => Code::ManifestInvalid,
+            _ => Code::Unsupported,
+        };
+        Self::new(code, error.detail).with_status(error.code.status())
+    }
 }
 
 pub(crate) fn stored(error: muster_db::StoreError) -> Refusal {
-    told(refuse(error))
+    Refusal::from(Error::from(error))
 }
 
 /// Maps a storage error. The operator finds it in the log; the client is asked to retry.
@@ -166,8 +166,8 @@ pub async fn visit(cx: &Cx, guest: &Guest, name: &Name, right: Right) -> Answere
     if let Guest::Actor { granted, .. } = guest {
         match cx.authorize(right.permission(), scope, "repository") {
             Ok(()) => {}
-            Err(problem) if problem.code == Problems::NotFound => return Err(unknown(path)),
-            Err(problem) => return Err(told(problem)),
+            Err(error) if error.code == Problems::NotFound => return Err(unknown(path)),
+            Err(error) => return Err(Refusal::from(error)),
         }
         if granted.as_ref().is_some_and(|granted| !granted.allows(path, right)) {
             let why = format!("the token was not issued to {} {path}: request one that is", right.word());

@@ -6,13 +6,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_model::token::{Secret, TokenKind};
 use serde::{Deserialize, Serialize};
 
 use super::{Guest, Right};
-use crate::refuse::{Result, refuse, refuse_key};
-use crate::{Cx, Platform};
+use crate::{Cx, Error, Platform, Result};
 
 /// Prefix of all registry tokens.
 const PREFIX: &str = "mst_reg_";
@@ -57,8 +56,8 @@ struct Claims {
     granted: Granted,
 }
 
-fn refused(why: &str) -> Problem {
-    Problem::new(Code::Unauthenticated, why)
+fn refused(why: &str) -> Error {
+    Error::new(Code::Unauthenticated, why)
 }
 
 impl Platform {
@@ -76,7 +75,7 @@ impl Platform {
     }
 
     async fn registry_key(&self) -> Result<aws_lc_rs::hmac::Key> {
-        let key = self.envelope.derive(&self.store, "registry tokens").await.map_err(refuse_key)?;
+        let key = self.envelope.derive(&self.store, "registry tokens").await?;
         Ok(aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, &key))
     }
 
@@ -97,7 +96,7 @@ impl Platform {
             return self.of_token(signed, began, now).await;
         }
         if let Some(pull) = Secret::parse(secret).filter(|secret| secret.is(TokenKind::Pull)) {
-            let found = self.store.pull_right(pull.hash(), began).await.map_err(refuse)?;
+            let found = self.store.pull_right(pull.hash(), began).await?;
             return found.map(Guest::Pull).ok_or_else(|| {
                 refused("the pull token has expired: it ends after an hour, and with its cell")
             });

@@ -6,7 +6,6 @@
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
-use muster_api::Problem;
 use muster_ids::TypedId as _;
 use muster_model::event::EventType;
 use muster_registry::error::{Code, Refusal};
@@ -16,9 +15,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::damage::Unsound;
-use super::{Answered, Guest, Right, TransferGuard, Visit, storage, stored, told, visit};
+use super::{Answered, Guest, Right, TransferGuard, Visit, storage, stored, visit};
 use crate::commit::target;
-use crate::{Answer, Command, Cx, PreparedCommand, execute};
+use crate::{Answer, Command, Cx, Error, PreparedCommand, Result, execute};
 
 /// Result of starting an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,8 +109,8 @@ async fn taken_over(cx: &Cx, guest: &Guest, visit: &Visit, digest: &Digest, from
     };
     match execute(cx, &command, Ok(commit)).await {
         Ok(_) => Ok(true),
-        Err(Problem { code: muster_api::Code::NotFound, .. }) => Ok(false),
-        Err(problem) => Err(told(problem)),
+        Err(Error { code: muster_api::Code::NotFound, .. }) => Ok(false),
+        Err(error) => Err(Refusal::from(error)),
     }
 }
 

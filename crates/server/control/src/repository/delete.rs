@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_db::StoreError;
 use muster_model::event::EventType;
@@ -10,9 +10,8 @@ use serde_json::json;
 
 use super::{found, view};
 use crate::commit::target;
-use crate::refuse::refuse;
 use crate::tenant::removed_view;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `repository_delete`.
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
@@ -20,10 +19,10 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
     cx.authorize(Permission::RepositoryDelete, scope, "repository")?;
     let repository = found(cx, project, reference).await?;
     cx.expect_version(repository.version)?;
-    let held = cx.platform.store.artifact_held_in(repository.id).await.map_err(refuse)?;
+    let held = cx.platform.store.artifact_held_in(repository.id).await?;
     if !held.is_empty() {
         let why = format!("artifacts in it are in use: {}; demote them to retired first", held.join(", "));
-        return Err(Problem::new(Code::NotEmpty, why));
+        return Err(Error::new(Code::NotEmpty, why));
     }
     let named = target("repository", repository.id, &repository.name);
     let path = format!("/v1/projects/{project}/repositories/{}", repository.id);
@@ -34,9 +33,9 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
             let in_use = |error| match error {
                 StoreError::Gone(_) => {
                     let why = "a live cell, or a release that is not retired, uses its content";
-                    Problem::new(Code::NotEmpty, why).into()
+                    Error::new(Code::NotEmpty, why)
                 }
-                error => crate::commit::WriteError::from(error),
+                error => Error::from(error),
             };
             let artifacts = tx.artifact_delete_in(repository.id).await.map_err(in_use)?;
             tx.repository_delete(repository.id, repository.version).await.map_err(in_use)?;

@@ -5,7 +5,6 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `repository_list`.
@@ -14,7 +13,7 @@ pub async fn list(cx: &Cx, project: &str, query: RepositoryListQuery) -> Result<
     cx.authorize(Permission::RepositoryList, scope, "project")?;
     let list = format!("repositories {project}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut found = cx.platform.store.repository_list(page, project).await.map_err(refuse)?;
+    let mut found = cx.platform.store.repository_list(page, project).await?;
     let next_page_token = cx.next_page(&list, page, &mut found, |repository| repository.id.uuid()).await?;
     let mut items = Vec::with_capacity(found.len());
     for repository in &found {

@@ -4,14 +4,11 @@ mod delete;
 mod get;
 mod list;
 mod tags;
-
-use muster_api::Problem;
 use muster_api::repository as api;
 use muster_ids::{ProjectId, RepositoryId};
 use muster_model::artifact::Repository;
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 pub use delete::delete;
 pub use get::get;
@@ -25,17 +22,14 @@ pub(crate) async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Resul
         Ok(id) => store.repository_lookup(id).await,
         Err(_) => store.repository_by_name(project, reference).await,
     };
-    found
-        .map_err(refuse)?
-        .filter(|repository| repository.project_id == project)
-        .ok_or_else(|| Problem::not_found("repository"))
+    found?.filter(|repository| repository.project_id == project).ok_or_else(|| Error::not_found("repository"))
 }
 
 async fn view(cx: &Cx, repository: &Repository) -> Result<api::Repository> {
     let store = &cx.platform.store;
-    let (manifests, size) = store.repository_content(repository.id).await.map_err(refuse)?;
-    let project = store.project_lookup(repository.project_id).await.map_err(refuse)?;
-    let project = project.ok_or_else(|| Problem::not_found("project"))?;
+    let (manifests, size) = store.repository_content(repository.id).await?;
+    let project = store.project_lookup(repository.project_id).await?;
+    let project = project.ok_or_else(|| Error::not_found("project"))?;
     Ok(api::Repository {
         id: repository.id,
         tenant_id: repository.tenant_id,

@@ -4,7 +4,6 @@ use muster_api::repository::{RepositoryTagsQuery, Tag, TagPage};
 use muster_authz::Permission;
 
 use super::found;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `repository_tags`.
@@ -14,7 +13,7 @@ pub async fn tags(cx: &Cx, project: &str, reference: &str, query: RepositoryTags
     let repository = found(cx, project, reference).await?;
     let list = format!("tags {}", repository.id);
     let page = cx.page_by_name(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut tags = cx.platform.store.tag_list(repository.id, &page.after, page.size).await.map_err(refuse)?;
+    let mut tags = cx.platform.store.tag_list(repository.id, &page.after, page.size).await?;
     let next_page_token = cx.next_by_name(&list, &page, &mut tags, |tag| tag.name.as_str()).await?;
     let items = tags
         .into_iter()

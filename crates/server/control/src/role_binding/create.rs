@@ -1,7 +1,7 @@
 //! Bind a role to a user. No actor can grant a role that exceeds their own scope.
 
+use muster_api::Code;
 use muster_api::role_binding::{Role as ApiRole, RoleBindingCreate};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::LOGINS_OF_PROJECT;
 use muster_ids::RoleBindingId;
@@ -11,8 +11,7 @@ use serde_json::json;
 
 use super::{only_by_the_tenant, view};
 use crate::commit::target;
-use crate::refuse::refuse;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `role_binding_create`.
 pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<PreparedCommand> {
@@ -32,12 +31,12 @@ pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<PreparedCommand>
             Role::TenantAdmin => "a tenant",
             Role::ProjectAdmin | Role::ProjectViewer => "a project",
         };
-        return Err(Problem::field("/role", format!("{} is bound with {needs}", role.as_str())));
+        return Err(Error::field("/role", format!("{} is bound with {needs}", role.as_str())));
     }
     let user =
-        cx.user(&body.user).await.map_err(|_| Problem::field("/user", "there is no such person here"))?;
+        cx.user(&body.user).await.map_err(|_| Error::field("/user", "there is no such person here"))?;
     if user.tenant_id != scope.tenant() {
-        return Err(Problem::field("/user", "there is no such person here"));
+        return Err(Error::field("/user", "there is no such person here"));
     }
     ensure_admins_within_limit(cx, role, scope).await?;
     let binding = RoleBinding {
@@ -73,12 +72,12 @@ async fn ensure_admins_within_limit(cx: &Cx, role: Role, scope: Scope) -> Result
         (Role::ProjectAdmin, Scope::Project(..)) => "project",
         _ => return Ok(()),
     };
-    let count = cx.platform.store.role_binding_count(role, scope).await.map_err(refuse)?;
+    let count = cx.platform.store.role_binding_count(role, scope).await?;
     if count < MOST_ADMINS {
         return Ok(());
     }
     let detail = format!(
         "the {whose} has {count} admins, which is the most: remove one first (muster role-binding delete)"
     );
-    Err(Problem::new(Code::QuotaExceeded, detail))
+    Err(Error::new(Code::QuotaExceeded, detail))
 }

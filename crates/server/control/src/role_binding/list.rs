@@ -5,7 +5,6 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `role_binding_list`.
@@ -14,7 +13,7 @@ pub async fn list(cx: &Cx, query: RoleBindingListQuery) -> Result<Answer> {
     cx.authorize(Permission::RoleBindingList, scope, "scope")?;
     let list = format!("role bindings {scope:?}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.role_binding_list(page, scope).await.map_err(refuse)?;
+    let mut items = cx.platform.store.role_binding_list(page, scope).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |binding| binding.id.uuid()).await?;
     Ok(Answer::new(&RoleBindingPage { items: items.iter().map(view).collect(), next_page_token }))
 }

@@ -10,11 +10,11 @@ pub use delete::delete;
 pub use get::get;
 pub use list::list;
 
+use muster_api::Code;
 use muster_api::role_binding as api;
-use muster_api::{Code, Problem};
 use muster_model::{Role, RoleBinding, Scope};
 
-use crate::{Cx, Result};
+use crate::{Cx, Error, Result};
 
 pub(crate) fn role_view(role: Role) -> api::Role {
     match role {
@@ -44,7 +44,7 @@ pub(crate) fn only_by_the_tenant(cx: &Cx, scope: Scope) -> Result<()> {
     if scope.project().is_none() || cx.holds(&[Role::TenantAdmin, Role::ProjectAdmin], scope) {
         return Ok(());
     }
-    Err(Problem::new(
+    Err(Error::new(
         Code::PermissionDenied,
         "only admins of the project or its tenant can grant and revoke its roles",
     ))

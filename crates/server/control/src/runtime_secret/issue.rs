@@ -6,8 +6,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
+use muster_api::Code;
 use muster_api::secret::RuntimeSecretIssue;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::StoreError;
 use muster_ids::{Env, InstanceId, ProjectId, RepositoryId, RuntimeSecretId};
@@ -20,9 +20,8 @@ use muster_model::token::{Secret, TokenKind};
 use zeroize::Zeroizing;
 
 use super::{facts, path, purpose_of, view};
-use crate::commit::{WriteError, target};
-use crate::refuse::{refuse, refuse_key};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Lifetime of a pull credential.
 const PULL_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
@@ -52,13 +51,13 @@ async fn artifact_pull(
     body: RuntimeSecretIssue,
 ) -> Result<PreparedCommand> {
     if body.bytes.is_some() {
-        return Err(Problem::field("/bytes", "it is only for cluster_bootstrap"));
+        return Err(Error::field("/bytes", "it is only for cluster_bootstrap"));
     }
     if body.instance.is_some() {
-        return Err(Problem::field("/instance", "it is only for cluster_bootstrap"));
+        return Err(Error::field("/instance", "it is only for cluster_bootstrap"));
     }
-    let named = body.repository.ok_or_else(|| Problem::field("/repository", "artifact_pull needs one"))?;
-    let cell = body.cell.ok_or_else(|| Problem::field("/cell", "artifact_pull is for a cell: name it"))?;
+    let named = body.repository.ok_or_else(|| Error::field("/repository", "artifact_pull needs one"))?;
+    let cell = body.cell.ok_or_else(|| Error::field("/cell", "artifact_pull is for a cell: name it"))?;
     let repository_id = crate::repository::found(cx, project_id, &named).await?.id;
     let cell = cx.cell(project, &cell).await?;
     if !matches!(cell.state, CellState::Requested | CellState::Provisioning | CellState::Running) {
@@ -71,7 +70,7 @@ async fn artifact_pull(
         Box::pin(async move {
             match tx.cell_hold(cell.id, cell.incarnation).await {
                 Ok(()) => {}
-                Err(StoreError::Fenced) => return Err(WriteError::from(over(&cell))),
+                Err(StoreError::Fenced) => return Err(over(&cell)),
                 Err(error) => return Err(error.into()),
             }
             tx.runtime_secret_insert(&secret).await?;
@@ -81,12 +80,12 @@ async fn artifact_pull(
     Ok(commit.event(cx, EventType::RuntimeSecretIssued, subject, told))
 }
 
-fn over(cell: &Cell) -> Problem {
+fn over(cell: &Cell) -> Error {
     let detail = format!(
         "its purpose no longer exists: cell {} is {} or was restarted; read it again",
         cell.name, cell.state
     );
-    Problem::new(Code::InvalidState, detail)
+    Error::new(Code::InvalidState, detail)
 }
 
 /// A new pull credential.
@@ -134,14 +133,14 @@ async fn cluster_bootstrap(
 ) -> Result<PreparedCommand> {
     for (field, given) in [("/repository", &body.repository), ("/cell", &body.cell)] {
         if given.is_some() {
-            return Err(Problem::field(field, "it is only for artifact_pull"));
+            return Err(Error::field(field, "it is only for artifact_pull"));
         }
     }
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let instance = match body.instance {
         Some(id) => Some(operated(cx, project_id, id).await?),
         None if cx.operates().is_some() => {
-            return Err(Problem::field("/instance", "an operator account must name the instance"));
+            return Err(Error::field("/instance", "an operator account must name the instance"));
         }
         None => None,
     };
@@ -149,11 +148,7 @@ async fn cluster_bootstrap(
     let id: RuntimeSecretId = platform.env.id();
     let material = random(&platform.env, body.bytes.unwrap_or(BOOTSTRAP_BYTES));
     let context = RuntimeSecret::context(id);
-    let sealed = platform
-        .envelope
-        .seal(&platform.store, &scope.chain(), &context, &material)
-        .await
-        .map_err(refuse_key)?;
+    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &material).await?;
     let secret = RuntimeSecret {
         id,
         tenant_id,
@@ -185,12 +180,12 @@ async fn cluster_bootstrap(
 
 /// Returns a live instance of the project that the caller operates; any other is reported as missing.
 async fn operated(cx: &Cx, project: ProjectId, id: InstanceId) -> Result<Instance> {
-    let found = cx.platform.store.instance_lookup(id).await.map_err(refuse)?;
+    let found = cx.platform.store.instance_lookup(id).await?;
     let found = found.filter(|instance| {
         let operates = instance.operator_account_id.to_string() == cx.actor_id();
         instance.project_id == project && operates && instance.state != InstanceState::Stopped
     });
-    found.ok_or_else(|| Problem::field("/instance", "you operate no such instance in this project"))
+    found.ok_or_else(|| Error::field("/instance", "you operate no such instance in this project"))
 }
 
 fn random(env: &Env, bytes: i64) -> Zeroizing<Vec<u8>> {

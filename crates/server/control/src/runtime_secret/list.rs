@@ -6,7 +6,6 @@ use muster_ids::TypedId as _;
 use muster_model::secret::Purpose;
 
 use super::{purpose_of, view};
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `runtime_secret_list`.
@@ -16,8 +15,7 @@ pub async fn list(cx: &Cx, project: &str, query: RuntimeSecretListQuery) -> Resu
     let purpose = query.purpose.map(purpose_of);
     let list = format!("runtime secrets {project} {}", purpose.map_or("", Purpose::as_str));
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items =
-        cx.platform.store.runtime_secret_list(page, project, purpose, cx.operates()).await.map_err(refuse)?;
+    let mut items = cx.platform.store.runtime_secret_list(page, project, purpose, cx.operates()).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |secret| secret.id.uuid()).await?;
     Ok(Answer::new(&RuntimeSecretPage { items: items.iter().map(view).collect(), next_page_token }))
 }

@@ -9,27 +9,25 @@ pub use get::get;
 pub use issue::issue;
 pub(crate) use issue::{Pull, pull};
 pub use list::list;
-pub use revoke::revoke;
-
-use muster_api::{Problem, secret as api};
+use muster_api::secret as api;
 use muster_ids::{ProjectId, RuntimeSecretId};
 use muster_model::secret::{Purpose, RuntimeSecret};
+pub use revoke::revoke;
 use serde_json::{Value, json};
 
-use crate::Cx;
 use crate::commit::told;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// Returns a runtime secret of a project by id: names are only for lists.
 async fn found(cx: &Cx, project: ProjectId, reference: &str) -> Result<RuntimeSecret> {
-    let absent = || Problem::not_found("runtime secret");
+    let absent = || Error::not_found("runtime secret");
     let id: RuntimeSecretId = reference.parse().map_err(|_| absent())?;
-    let secret = cx.platform.store.runtime_secret_lookup(id).await.map_err(refuse)?;
+    let secret = cx.platform.store.runtime_secret_lookup(id).await?;
     let secret = secret.filter(|secret| secret.project_id == project).ok_or_else(absent)?;
     // An app's adapter can access only the secrets of its own instances.
     if cx.operates().is_some() {
         let instance = match secret.instance_id {
-            Some(id) => cx.platform.store.instance_lookup(id).await.map_err(refuse)?,
+            Some(id) => cx.platform.store.instance_lookup(id).await?,
             None => None,
         };
         if instance.is_none_or(|instance| !cx.reaches(instance.operator_account_id)) {

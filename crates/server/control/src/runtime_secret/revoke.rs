@@ -1,14 +1,14 @@
 //! Revoke a runtime secret. The sealed content is erased; cells keep their copies until they are re-created, or until the
 //! instance's adapter supplies another: a reconcile is requested at once.
 
+use muster_api::Code;
 use muster_api::secret::RuntimeSecretRevoke;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 
 use super::{facts, found, path, view};
 use crate::commit::target;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `runtime_secret_revoke`.
 pub async fn revoke(
@@ -21,7 +21,7 @@ pub async fn revoke(
     cx.authorize(Permission::RuntimeSecretRevoke, scope, "runtime secret")?;
     let mut secret = found(cx, project, reference).await?;
     if secret.revoked_at.is_some() {
-        return Err(Problem::new(Code::InvalidState, "it was revoked before, or its cell was destroyed"));
+        return Err(Error::new(Code::InvalidState, "it was revoked before, or its cell was destroyed"));
     }
     let (id, seen, at, instance) = (secret.id, secret.version, cx.now, secret.instance_id);
     let (subject, target) = (path(&secret), target("runtime_secret", id, &secret.name));

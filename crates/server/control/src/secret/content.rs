@@ -2,11 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use muster_api::Problem;
 use muster_api::secret::Encoding;
 use zeroize::Zeroizing;
 
-use crate::Result;
+use crate::{Error, Result};
 
 /// Maximum size of a content: every cell that receives it holds it in memory.
 const LONGEST: usize = 65_536;
@@ -19,12 +18,12 @@ pub(super) fn content(value: String, encoding: Option<Encoding>) -> Result<Zeroi
         Encoding::Base64 => Zeroizing::new(
             STANDARD
                 .decode(value.as_bytes())
-                .map_err(|_| Problem::field("/value", "it is not base64; send it as text, or encode it"))?,
+                .map_err(|_| Error::field("/value", "it is not base64; send it as text, or encode it"))?,
         ),
     };
     if !(1..=LONGEST).contains(&bytes.len()) {
         let why = format!("the content must have 1 to {LONGEST} bytes; this one has {}", bytes.len());
-        return Err(Problem::field("/value", why));
+        return Err(Error::field("/value", why));
     }
     Ok(bytes)
 }
@@ -47,9 +46,9 @@ mod tests {
             ("canary".repeat(LONGEST), None),
             (STANDARD.encode("x".repeat(LONGEST + 1)), Some(Encoding::Base64)),
         ] {
-            let problem = content(bad, encoding).unwrap_err();
-            assert_eq!(problem.errors[0].pointer, "/value");
-            assert!(!format!("{problem:?}").contains("canary"), "{problem:?}");
+            let error = content(bad, encoding).unwrap_err();
+            assert_eq!(error.fields[0].pointer, "/value");
+            assert!(!format!("{error:?}").contains("canary"), "{error:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Create a secret for a project's apps.
 
+use muster_api::Code;
 use muster_api::secret::SecretCreate;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::{ProjectId, SecretId};
 use muster_model::Record as _;
@@ -11,9 +11,8 @@ use serde_json::json;
 
 use super::content::content;
 use crate::artifact::credential::RegistryHost;
-use crate::refuse::{refuse, refuse_key};
 use crate::tenant::counted;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `secret_create`.
 pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<PreparedCommand> {
@@ -24,19 +23,15 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Prepar
         None => None,
         Some(registry) => Some(RegistryHost::parse(registry).ok_or_else(|| {
             let why = "name a host, with a port if it is not the default: registry.example:5000";
-            Problem::field("/registry", why)
+            Error::field("/registry", why)
         })?),
     };
     refuse_taken(cx, project_id, &body.name).await?;
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let platform = &cx.platform;
     let id: SecretId = platform.env.id();
     let context = ProjectSecret::context(id, 1);
-    let sealed = platform
-        .envelope
-        .seal(&platform.store, &scope.chain(), &context, &content)
-        .await
-        .map_err(refuse_key)?;
+    let sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
     let secret = ProjectSecret {
         id,
         tenant_id,
@@ -64,9 +59,9 @@ pub async fn create(cx: &Cx, project: &str, body: SecretCreate) -> Result<Prepar
 /// Rejects a taken name with a hint: the unique index decides, but its error cannot explain that a second create usually
 /// means a rotation.
 async fn refuse_taken(cx: &Cx, project: ProjectId, name: &str) -> Result<()> {
-    match cx.platform.store.find_by_name::<ProjectSecret>(project, name).await.map_err(refuse)? {
+    match cx.platform.store.find_by_name::<ProjectSecret>(project, name).await? {
         None => Ok(()),
-        Some(_) => Err(Problem::new(
+        Some(_) => Err(Error::new(
             Code::NameTaken,
             format!(
                 "a secret {name} already exists: rotate it with `muster secret rotate {name}`, or choose another name"

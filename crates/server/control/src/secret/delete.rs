@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_model::Record as _;
 use muster_model::event::EventType;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::resource::find;
 use crate::tenant::removed_view;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `secret_delete`.
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
@@ -26,7 +26,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
         Box::pin(async move {
             let cells = tx.secret_delete(&secret).await?;
             if !cells.is_empty() {
-                return Err(in_use(&cells).into());
+                return Err(in_use(&cells));
             }
             Ok(Answer::new(&removed_view(&secret.id, BTreeMap::new())))
         })
@@ -34,7 +34,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
     Ok(commit.before(&before).event(cx, EventType::SecretDeleted, subject, told))
 }
 
-fn in_use(cells: &[String]) -> Problem {
+fn in_use(cells: &[String]) -> Error {
     let detail = format!("live cells use it: {}; destroy them first", cells.join(", "));
-    Problem::new(Code::InvalidState, detail)
+    Error::new(Code::InvalidState, detail)
 }

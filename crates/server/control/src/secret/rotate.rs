@@ -8,7 +8,6 @@ use muster_model::secret::ProjectSecret;
 use serde_json::json;
 
 use super::content::content;
-use crate::refuse::refuse_key;
 use crate::resource::find;
 use crate::tenant::counted;
 use crate::{Answer, Cx, PreparedCommand, Result};
@@ -23,11 +22,7 @@ pub async fn rotate(cx: &Cx, project: &str, reference: &str, body: SecretRotate)
     let platform = &cx.platform;
     secret.revision += 1;
     let context = ProjectSecret::context(secret.id, secret.revision);
-    secret.sealed = platform
-        .envelope
-        .seal(&platform.store, &scope.chain(), &context, &content)
-        .await
-        .map_err(refuse_key)?;
+    secret.sealed = platform.envelope.seal(&platform.store, &scope.chain(), &context, &content).await?;
     secret.size = counted(content.len() as u64);
     secret.updated_at = cx.now;
     secret.version += 1;

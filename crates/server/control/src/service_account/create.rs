@@ -1,6 +1,4 @@
 //! Create a service account.
-
-use muster_api::Problem;
 use muster_api::service_account::ServiceAccountCreate;
 use muster_authz::Permission;
 use muster_ids::ServiceAccountId;
@@ -11,13 +9,13 @@ use serde_json::json;
 use super::{allow_list, path, view};
 use crate::commit::target;
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `service_account_create`.
 pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Result<PreparedCommand> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountCreate, scope, "project")?;
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let account = ServiceAccount {
         id: cx.platform.env.id::<ServiceAccountId>(),
         tenant_id,

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_db::StoreError;
 use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{path, view};
-use crate::commit::{WriteError, target};
+use crate::commit::target;
 use crate::entitlement::not_by_hand;
 use crate::tenant::{counted, removed_view};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `service_account_delete`.
 pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedCommand> {
@@ -33,7 +33,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
                 removed.insert("entitlements", i64::from(tx.entitlement_delete_of_account(id).await?));
                 removed.insert("adapters", counted(tx.adapter_delete_of_account(id).await?));
                 tx.service_account_delete(id, version).await.map_err(|error| match error {
-                    StoreError::Gone(_) => WriteError::from(on_record()),
+                    StoreError::Gone(_) => on_record(),
                     error => error.into(),
                 })?;
                 Ok(Answer::new(&removed_view(&id, removed)))
@@ -42,8 +42,8 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
     Ok(commit.before(&before).revokes().event(cx, EventType::ServiceAccountDeleted, subject, told))
 }
 
-fn on_record() -> Problem {
-    Problem::new(
+fn on_record() -> Error {
+    Error::new(
         Code::InvalidState,
         "instances that it operated are on record and are deleted with the project: disable the account instead",
     )

@@ -6,7 +6,6 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -17,7 +16,7 @@ pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
     let list = format!("service accounts {} {:?}", project, query.labels);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let mut items = cx.platform.store.service_account_list(page, project, &labels).await.map_err(refuse)?;
+    let mut items = cx.platform.store.service_account_list(page, project, &labels).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |account| account.id.uuid()).await?;
     Ok(Answer::new(&ServiceAccountPage { items: items.iter().map(view).collect(), next_page_token }))
 }

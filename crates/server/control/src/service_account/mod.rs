@@ -10,13 +10,12 @@ pub use create::create;
 pub use delete::delete;
 pub use get::get;
 pub use list::list;
-pub use update::update;
-
-use muster_api::{Code, Problem, service_account as api};
+use muster_api::{Code, service_account as api};
 use muster_authz::{Permission, decide};
 use muster_model::{Role, Scope, ServiceAccount};
+pub use update::update;
 
-use crate::{Cx, Result};
+use crate::{Cx, Error, Result};
 
 pub(crate) fn view(account: &ServiceAccount) -> api::ServiceAccount {
     api::ServiceAccount {
@@ -45,20 +44,14 @@ pub(crate) fn allow_list(cx: &Cx, scope: Scope, field: &str, words: Vec<String>)
     for (at, word) in words.into_iter().enumerate() {
         let pointer = format!("{field}/{at}");
         let permission = Permission::parse(&word).ok_or_else(|| {
-            Problem::field(
-                &pointer,
-                format!("`{word}` is not a permission: see docs/reference/permissions.md"),
-            )
+            Error::field(&pointer, format!("`{word}` is not a permission: see docs/reference/permissions.md"))
         })?;
         if !permission.allowable() {
-            return Err(Problem::field(
-                &pointer,
-                format!("`{word}` can never be given to a service account"),
-            ));
+            return Err(Error::field(&pointer, format!("`{word}` can never be given to a service account")));
         }
         let held_by_people = Role::ALL.into_iter().any(|role| permission.held_by(role));
         if held_by_people && !decide(cx.principal()?, permission, scope).is_allowed() {
-            return Err(Problem::new(Code::PermissionDenied, format!("you do not hold {word} yourself")));
+            return Err(Error::new(Code::PermissionDenied, format!("you do not hold {word} yourself")));
         }
         list.push(word);
     }

@@ -3,8 +3,8 @@
 
 use std::time::Instant;
 
+use muster_api::Code;
 use muster_api::session::{LoginMethod, Session, SessionCreate};
-use muster_api::{Code, Problem};
 use muster_ids::{AuditId, TenantId, TokenId};
 use muster_model::User;
 use muster_model::audit::{Actor, Entry, Outcome};
@@ -13,10 +13,10 @@ use muster_model::token::{Secret, Subject, Token, TokenKind};
 use serde_json::json;
 
 use super::COOKIE;
-use crate::commit::target;
-use crate::refuse::{refuse, refuse_key};
-use crate::{Answer, Cx, PreparedCommand, RateDecision, Result, Share};
 use muster_keys::password;
+
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, RateDecision, Result, Share};
 
 /// Login attempts per second for one account from one address: slow enough against guessing. Limited by address, so that an
 /// attacker cannot lock the user out.
@@ -80,7 +80,7 @@ async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) 
     // By the tenant's id: a tenant that is spelled by name and by id is one account, with one pace.
     let attempts = format!("login {named:?} {email} at {place:?}");
     if let RateDecision::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
-        return Err(Problem::new(
+        return Err(Error::new(
             Code::RateLimited,
             "too many attempts to log in with this address; wait a few seconds",
         ));
@@ -92,15 +92,15 @@ async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) 
     if let RateDecision::Wait(_) = cx.limits().take_with_burst(failures.clone(), rate, burst, Instant::now())
     {
         let detail = "too many failed logins from your network address; wait a few seconds";
-        return Err(Problem::new(Code::RateLimited, detail));
+        return Err(Error::new(Code::RateLimited, detail));
     }
     let user = match named {
         NamedTenant::Unknown(_) => None,
-        NamedTenant::Platform => cx.platform.store.user_by_email(None, email).await.map_err(refuse)?,
-        NamedTenant::Tenant(id) => cx.platform.store.user_by_email(Some(id), email).await.map_err(refuse)?,
+        NamedTenant::Platform => cx.platform.store.user_by_email(None, email).await?,
+        NamedTenant::Tenant(id) => cx.platform.store.user_by_email(Some(id), email).await?,
     };
     let hash = user.as_ref().and_then(|user| user.password_hash.clone());
-    let fits = password::verify(given, hash).await.map_err(refuse_key)?;
+    let fits = password::verify(given, hash).await?;
     match user {
         Some(user) if fits && !user.disabled => {
             cx.limits().give_back(&failures);
@@ -111,7 +111,7 @@ async fn by_password(cx: &Cx, tenant: Option<&str>, email: &str, given: String) 
                 note_failure(cx, user);
             }
             let detail = "the tenant, the address or the password is wrong";
-            Err(Problem::new(Code::Unauthenticated, detail))
+            Err(Error::new(Code::Unauthenticated, detail))
         }
     }
 }
@@ -134,7 +134,7 @@ async fn named_tenant(cx: &Cx, reference: Option<&str>) -> Result<NamedTenant> {
         Ok(id) => store.tenant_lookup(id).await,
         Err(_) => store.tenant_by_slug(reference).await,
     };
-    let found = found.map_err(refuse)?;
+    let found = found?;
     Ok(found
         .map_or_else(|| NamedTenant::Unknown(reference.to_owned()), |tenant| NamedTenant::Tenant(tenant.id)))
 }
@@ -144,7 +144,7 @@ async fn named_tenant(cx: &Cx, reference: Option<&str>) -> Result<NamedTenant> {
 fn note_failure(cx: &Cx, user: User) {
     let cx = cx.clone();
     tokio::spawn(async move {
-        let problem = Problem::new(
+        let error = Error::new(
             Code::Unauthenticated,
             "a login failed: the password is wrong, or the person is disabled",
         );
@@ -155,13 +155,13 @@ fn note_failure(cx: &Cx, user: User) {
             actor: Actor { kind: "anonymous".to_owned(), id: user.id.to_string(), name: String::new() },
             action: "session.create".to_owned(),
             outcome: Outcome::Refused,
-            code: Some(problem.code.as_str().to_owned()),
+            code: Some(error.code.as_str().to_owned()),
             target: Some(target("user", user.id, &user.email)),
             tenant_id: user.tenant_id,
             project_id: None,
             correlation_id: cx.correlation_id.clone(),
             count: 1,
-            detail: json!({"detail": problem.detail, "address": cx.address.map(|address| address.to_string())}),
+            detail: json!({"detail": error.detail, "address": cx.address.map(|address| address.to_string())}),
         };
         cx.count_refusal(&entry).await;
     });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_model::Scope;
 use muster_model::event::EventType;
 use muster_model::token::TokenKind;
@@ -11,14 +11,14 @@ use serde_json::json;
 use super::COOKIE;
 use crate::commit::target;
 use crate::tenant::removed_view;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `session_delete`.
 pub async fn delete(cx: &Cx) -> Result<PreparedCommand> {
     let actor = cx.authenticated()?;
     if actor.token_kind != TokenKind::Session {
         let detail = "this request came with a token, not with a browser session: revoke the token to end it";
-        return Err(Problem::new(Code::InvalidState, detail));
+        return Err(Error::new(Code::InvalidState, detail));
     }
     let (id, at) = (actor.token_id, cx.now);
     let scope = actor.principal.tenant().map_or(Scope::Platform, Scope::Tenant);

@@ -1,8 +1,8 @@
 //! Approve a slot for use on an operator's decision. The platform has verified nothing, and the event and the audit record
 //! that.
 
+use muster_api::Code;
 use muster_api::slot::SlotApprove;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::StoreError;
 use muster_model::Scope;
@@ -11,11 +11,11 @@ use muster_model::node::SlotState;
 use serde_json::json;
 
 use super::{current, path, view};
-use crate::commit::{WriteError, target, told};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::commit::{target, told};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
-fn not_there() -> Problem {
-    Problem::new(
+fn not_there() -> Error {
+    Error::new(
         Code::InvalidState,
         "the slot's device is not on the node: approval cannot bring it back; the slot returns when the device is found",
     )
@@ -48,11 +48,11 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Prep
                 SlotState::Discovered | SlotState::Quarantined => None,
             };
             if let Some(why) = refused {
-                return Err(Problem::new(Code::InvalidState, why).into());
+                return Err(Error::new(Code::InvalidState, why));
             }
             let approved = tx.slot_set_state(slot.id, SlotState::Approved, None, None, now).await;
             approved.map_err(|error| match error {
-                StoreError::Conflict(_) => WriteError::from(not_there()),
+                StoreError::Conflict(_) => not_there(),
                 error => error.into(),
             })?;
             tx.node_recount(slot.node_id).await?;

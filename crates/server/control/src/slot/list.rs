@@ -5,13 +5,12 @@ use muster_authz::Permission;
 use muster_model::Scope;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `slot_list`.
 pub async fn list(cx: &Cx, node: &str) -> Result<Answer> {
     cx.authorize(Permission::SlotList, Scope::Platform, "node")?;
     let node = cx.node(node).await?;
-    let slots = cx.platform.store.slot_list(node.id).await.map_err(refuse)?;
+    let slots = cx.platform.store.slot_list(node.id).await?;
     Ok(Answer::new(&SlotPage { items: slots.iter().map(view).collect(), next_page_token: None }))
 }

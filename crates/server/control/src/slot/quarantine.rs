@@ -1,7 +1,7 @@
 //! Quarantine a slot. An allocated one stays with its holder; it is not allocated again afterwards.
 
+use muster_api::Code;
 use muster_api::slot::SlotQuarantine;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{current, path, view};
 use crate::commit::target;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `slot_quarantine`. A slot that the platform quarantined by itself can be quarantined again: a late successful
 /// wipe then does not release it.
@@ -25,7 +25,7 @@ pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Resul
             tx.node_lock(seen.node_id).await?;
             let slot = current(tx, &seen).await?;
             if !slot.state.can_become(SlotState::Quarantined) {
-                return Err(Problem::new(Code::InvalidState, "the slot's device is gone").into());
+                return Err(Error::new(Code::InvalidState, "the slot's device is gone"));
             }
             tx.slot_set_state(slot.id, SlotState::Quarantined, Some(&body.reason), None, now).await?;
             tx.node_recount(slot.node_id).await?;

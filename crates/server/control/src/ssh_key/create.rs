@@ -1,7 +1,7 @@
 //! Add an SSH key to a project, or grant a user access to the cells of one allocation.
 
+use muster_api::Code;
 use muster_api::ssh_key::SshKeyCreate;
-use muster_api::{Code, Problem};
 use muster_authz::{Permission, PrincipalKind};
 use muster_db::KEYS_OF_PROJECT;
 use muster_ids::{AllocationId, UserId};
@@ -11,15 +11,15 @@ use muster_model::{Record as _, Scope};
 use serde_json::json;
 
 use super::public_key::parse;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Maximum number of keys per user: every node with a cell of the project receives them.
 const MOST_OF_PERSON: i64 = 20;
 
-fn too_many(whose: &str, count: i64) -> Problem {
+fn too_many(whose: &str, count: i64) -> Error {
     let detail =
         format!("{whose} {count} SSH keys here, the maximum: delete one first (muster ssh-key delete)");
-    Problem::new(Code::QuotaExceeded, detail)
+    Error::new(Code::QuotaExceeded, detail)
 }
 
 /// Prepares `ssh_key_create`.
@@ -27,14 +27,11 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Prepar
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::SshKeyCreate, scope, "project")?;
     let PrincipalKind::User { id: caller, .. } = cx.principal()?.kind else {
-        return Err(Problem::new(
-            Code::PermissionDenied,
-            "only a person has keys: a service account has none",
-        ));
+        return Err(Error::new(Code::PermissionDenied, "only a person has keys: a service account has none"));
     };
-    let parsed = parse(&body.public_key).map_err(|why| Problem::field("/public_key", why))?;
+    let parsed = parse(&body.public_key).map_err(|why| Error::field("/public_key", why))?;
     if body.expires_at.is_some_and(|time| time <= cx.now) {
-        return Err(Problem::field("/expires_at", "it is in the past"));
+        return Err(Error::field("/expires_at", "it is in the past"));
     }
     let allocation_id = match &body.allocation {
         Some(reference) => Some(living_allocation(cx, project, reference).await?),
@@ -42,7 +39,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Prepar
     };
     let user_id = owner(cx, scope, caller, &body).await?;
     let person = if user_id == caller { "you have" } else { "this person has" };
-    let tenant_id = scope.tenant().ok_or_else(|| Problem::not_found("project"))?;
+    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let key = SshKey {
         id: cx.platform.env.id(),
         tenant_id,
@@ -65,10 +62,10 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Prepar
             // Counted here: parallel requests would all find room before the first of them is carried out.
             let (of_person, all) = tx.ssh_key_count(project_id, user_id).await?;
             if of_person >= MOST_OF_PERSON {
-                return Err(too_many(person, of_person).into());
+                return Err(too_many(person, of_person));
             }
             if all >= KEYS_OF_PROJECT {
-                return Err(too_many("the project has", all).into());
+                return Err(too_many("the project has", all));
             }
             tx.insert_record(&key).await?;
             tx.bump_desired_people(tenant_id).await?;
@@ -82,7 +79,7 @@ pub async fn create(cx: &Cx, project: &str, body: SshKeyCreate) -> Result<Prepar
 /// permission to bind a role.
 async fn owner(cx: &Cx, scope: Scope, caller: UserId, body: &SshKeyCreate) -> Result<UserId> {
     let Some(reference) = &body.user else { return Ok(caller) };
-    let absent = || Problem::field("/user", "no such person in this tenant");
+    let absent = || Error::field("/user", "no such person in this tenant");
     let user = cx.user(reference).await.map_err(|_| absent())?;
     if user.id == caller {
         return Ok(caller);
@@ -95,7 +92,7 @@ async fn owner(cx: &Cx, scope: Scope, caller: UserId, body: &SshKeyCreate) -> Re
         [("/allocation", body.allocation.is_some()), ("/expires_at", body.expires_at.is_some())]
     {
         if !is_given {
-            return Err(Problem::field(field, "required in a grant for another person"));
+            return Err(Error::field(field, "required in a grant for another person"));
         }
     }
     Ok(user.id)
@@ -103,11 +100,10 @@ async fn owner(cx: &Cx, scope: Scope, caller: UserId, body: &SshKeyCreate) -> Re
 
 async fn living_allocation(cx: &Cx, project: &str, reference: &str) -> Result<AllocationId> {
     let found = cx.allocation(project, reference).await;
-    let allocation =
-        found.map_err(|_| Problem::field("/allocation", "no such allocation in this project"))?;
+    let allocation = found.map_err(|_| Error::field("/allocation", "no such allocation in this project"))?;
     if allocation.state.is_final() {
         let why = format!("the allocation is {}", allocation.state.as_str());
-        return Err(Problem::field("/allocation", why));
+        return Err(Error::field("/allocation", why));
     }
     Ok(allocation.id)
 }

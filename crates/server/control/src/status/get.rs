@@ -6,8 +6,7 @@ use jiff::SignedDuration;
 use muster_api::status::{Check, Replica, Status};
 use muster_db::Location;
 
-use crate::refuse::{Result, refuse};
-use crate::{Answer, Cx, Platform};
+use crate::{Answer, Cx, Platform, Result};
 
 /// Time without a heartbeat after which a replica is not listed.
 const SILENT: SignedDuration = SignedDuration::from_secs(30);
@@ -47,9 +46,9 @@ fn folder_fault(name: &str, folder: &Path) -> Option<String> {
 pub async fn get(cx: &Cx) -> Result<Answer> {
     cx.authenticated()?;
     let store = &cx.platform.store;
-    let schema_version = store.schema_version().await.map_err(refuse)?;
-    let outbox = store.outbox_count().await.map_err(refuse)?;
-    let replicas = store.replica_list(cx.now - SILENT).await.map_err(refuse)?;
+    let schema_version = store.schema_version().await?;
+    let outbox = store.outbox_count().await?;
+    let replicas = store.replica_list(cx.now - SILENT).await?;
     let mut versions: Vec<&str> = replicas.iter().map(|replica| replica.version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();

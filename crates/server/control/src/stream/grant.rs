@@ -1,8 +1,8 @@
 //! Logic shared by all stream requests.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::stream::Stream as View;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Stream;
 use muster_ids::StreamId;
@@ -13,8 +13,7 @@ use muster_wire::stream::{Command, StreamWhat};
 use serde_json::{Value, json};
 
 use crate::commit::target;
-use crate::refuse::refuse;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Time limit for the requester to join.
 const JOIN_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -68,7 +67,7 @@ pub(super) async fn grant(
 async fn as_whom(cx: &Cx, cell: &Cell, command: Command) -> Result<Command> {
     let me = match cx.user_id() {
         Some(user) if cell.people && command.uid.is_none() => {
-            cx.platform.store.user_lookup(user).await.map_err(refuse)?.and_then(|user| user.login)
+            cx.platform.store.user_lookup(user).await?.and_then(|user| user.login)
         }
         _ => None,
     };
@@ -97,7 +96,7 @@ fn run_as(login: &Login, mut command: Command) -> Command {
 pub(super) fn usable(cell: &Cell) -> Result<()> {
     match cell.state {
         CellState::Provisioning | CellState::Running if cell.incarnation > 0 => Ok(()),
-        state => Err(Problem::new(
+        state => Err(Error::new(
             Code::InvalidState,
             format!("the cell {} is {state} and takes no streams; see `muster cell get`", cell.name),
         )),
@@ -108,23 +107,20 @@ pub(super) fn usable(cell: &Cell) -> Result<()> {
 fn check(what: &StreamWhat) -> Result<()> {
     let absolute = |pointer: &str, path: &str| match path.starts_with('/') && !path.contains('\0') {
         true => Ok(()),
-        false => Err(Problem::field(pointer, "it must be an absolute path in the cell")),
+        false => Err(Error::field(pointer, "it must be an absolute path in the cell")),
     };
     match what {
         StreamWhat::Command(command) => {
             if command.command.first().is_none_or(String::is_empty) {
-                return Err(Problem::field("/command/command", "it must name a program"));
+                return Err(Error::field("/command/command", "it must name a program"));
             }
             let texts = command.command.iter().chain(command.environment.values());
             let strange = |name: &String| name.is_empty() || name.contains(['=', '\0']);
             if texts.clone().any(|text| text.contains('\0')) || command.environment.keys().any(strange) {
-                return Err(Problem::field("/command", "an argument or a variable of it contains a NUL"));
+                return Err(Error::field("/command", "an argument or a variable of it contains a NUL"));
             }
             if texts.map(String::len).sum::<usize>() > 128 << 10 {
-                return Err(Problem::field(
-                    "/command",
-                    "its arguments and variables must be at most 128 KiB",
-                ));
+                return Err(Error::field("/command", "its arguments and variables must be at most 128 KiB"));
             }
             command
                 .working_directory

@@ -8,6 +8,7 @@ use muster_wire::stream::StreamWhat;
 use super::grant::usable;
 use super::join::Joined;
 use super::relay::Signs;
+use crate::Error;
 use crate::revalidate::CHECK;
 
 /// Idle timeout.
@@ -31,8 +32,8 @@ pub(super) async fn guard(joined: &Joined, signs: &Signs) -> String {
                 return "the server is stopping: request another stream".to_owned();
             }
         }
-        if let Err(problem) = allowed(joined).await {
-            return problem.detail;
+        if let Err(error) = allowed(joined).await {
+            return error.detail;
         }
         if signs.idle() > IDLE {
             return format!("the stream was idle for {} hours", IDLE.as_secs() / 3600);
@@ -45,10 +46,10 @@ async fn allowed(joined: &Joined) -> crate::Result<()> {
     let platform = &joined.cx.platform;
     cx.actor = Some(platform.authenticate(&joined.secret, platform.env.now()).await?);
     cx.authorize(joined.permission, joined.stream.scope(), "stream")?;
-    let cell = platform.store.cell_lookup(joined.cell.id).await.map_err(crate::refuse::refuse)?;
+    let cell = platform.store.cell_lookup(joined.cell.id).await?;
     let cell = cell.filter(|cell| cell.incarnation == joined.stream.incarnation);
     let cell = cell.ok_or_else(|| {
-        muster_api::Problem::new(muster_api::Code::InvalidState, "the cell was restarted or no longer exists")
+        Error::new(muster_api::Code::InvalidState, "the cell was restarted or no longer exists")
     })?;
     usable(&cell)
 }

@@ -1,6 +1,5 @@
 //! Join a stream: only its requester, once, within the time limit. All checks are done here, before there is a socket.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_db::{StoreError, Stream};
 use muster_ids::StreamId;
@@ -10,8 +9,7 @@ use muster_wire::stream::StreamWhat;
 use super::grant::usable;
 use super::guard::permission;
 use super::hub::MemberGroup;
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Error, Result};
 
 /// A joined stream that waits for its other end.
 pub struct Joined {
@@ -25,22 +23,22 @@ pub struct Joined {
     pub(super) seat: MemberGroup,
 }
 
-fn absent() -> Problem {
-    Problem::not_found("stream")
+fn absent() -> Error {
+    Error::not_found("stream")
 }
 
-fn over(why: &str) -> Problem {
-    Problem::new(Code::InvalidState, format!("the stream {why}: request another one"))
+fn over(why: &str) -> Error {
+    Error::new(Code::InvalidState, format!("the stream {why}: request another one"))
 }
 
 /// Handles `stream_join`.
 pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
     let store = &cx.platform.store;
     let id = reference.parse::<StreamId>().map_err(|_| absent())?;
-    let found = store.stream_lookup(id).await.map_err(refuse)?;
+    let found = store.stream_lookup(id).await?;
     let stream = found.filter(|stream| stream.actor_id == cx.actor_id()).ok_or_else(absent)?;
     let what: StreamWhat = serde_json::from_value(stream.what.clone())
-        .map_err(|_| refuse(StoreError::Corrupt("what a stream does")))?;
+        .map_err(|_| Error::from(StoreError::Corrupt("what a stream does")))?;
     let permission = permission(&what);
     cx.authorize(permission, stream.scope(), "stream")?;
     if stream.joined_at.is_some() {
@@ -49,13 +47,13 @@ pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
     if stream.expires_at <= cx.now {
         return Err(over("was not joined in time"));
     }
-    let cell = store.cell_lookup(stream.cell_id).await.map_err(refuse)?;
+    let cell = store.cell_lookup(stream.cell_id).await?;
     let cell = cell.filter(|cell| cell.incarnation == stream.incarnation);
     let cell = cell.ok_or_else(|| over("was for a cell that was restarted since"))?;
     usable(&cell)?;
     let seat = MemberGroup::take(&cx.platform, stream.tenant_id, id, cell.node_id).ok_or_else(|| {
         cx.platform.metrics.rate_limited.inc();
-        Problem::new(
+        Error::new(
             Code::RateLimited,
             format!(
                 "the tenant has {} streams at this server, the maximum: close one",
@@ -64,16 +62,16 @@ pub async fn join(cx: &Cx, reference: &str, secret: String) -> Result<Joined> {
         )
     })?;
     // The check above is for a good error message; this one decides.
-    let mut tx = store.begin().await.map_err(refuse)?;
+    let mut tx = store.begin().await?;
     match tx.stream_join(id, &stream.actor_id, cx.now).await {
-        Ok(()) => tx.commit().await.map_err(refuse)?,
+        Ok(()) => tx.commit().await?,
         Err(StoreError::Stale) => {
             tx.rollback().await;
             return Err(over("was joined before"));
         }
         Err(error) => {
             tx.rollback().await;
-            return Err(refuse(error));
+            return Err(Error::from(error));
         }
     }
     Ok(Joined { cx: cx.clone(), secret, stream, cell, what, permission, seat })

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::{checked_labels, path, view};
 use crate::commit::target;
-use crate::refuse::refuse_key;
 use crate::{Answer, Cx, PreparedCommand, Result};
 
 /// Prepares `tenant_create`.
@@ -24,7 +23,7 @@ pub async fn create(cx: &Cx, body: TenantCreate) -> Result<PreparedCommand> {
         updated_at: cx.now,
         version: 1,
     };
-    let key = cx.platform.envelope.make(&cx.platform.env, &tenant.id.to_string(), 1).map_err(refuse_key)?;
+    let key = cx.platform.envelope.make(&cx.platform.env, &tenant.id.to_string(), 1)?;
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug}));
     let commit = PreparedCommand::new(
         Scope::Tenant(tenant.id),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use muster_api::Code;
 use muster_api::tenant::{DeleteQuery, Removed};
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::{AppHolds, StoreError};
 use muster_model::Scope;
@@ -11,8 +11,8 @@ use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{path, view};
-use crate::commit::{WriteError, target};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `tenant_delete`.
 pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<PreparedCommand> {
@@ -71,7 +71,7 @@ pub(crate) fn refuse_if_alive(noun: &str, alive: i64) -> Result<()> {
     let allocations = if alive == 1 { "live allocation" } else { "live allocations" };
     let detail =
         format!("the {noun} holds {alive} {allocations}, which no cascade removes: release them first");
-    Err(Problem::new(Code::NotEmpty, detail))
+    Err(Error::new(Code::NotEmpty, detail))
 }
 
 /// Rejects a delete while instances are live, for the same reason.
@@ -82,7 +82,7 @@ pub(crate) fn refuse_if_running(noun: &str, running: i64) -> Result<()> {
     let instances = if running == 1 { "live instance" } else { "live instances" };
     let detail =
         format!("the {noun} holds {running} {instances}, which no cascade removes: decommission them first");
-    Err(Problem::new(Code::NotEmpty, detail))
+    Err(Error::new(Code::NotEmpty, detail))
 }
 
 /// Rejects a delete while other projects use apps published here: the publisher cannot end that.
@@ -96,17 +96,16 @@ pub(crate) fn refuse_if_held(noun: &str, held: AppHolds) -> Result<()> {
          that are not revoked and {instances} instances on record; their projects must revoke and remove \
          them"
     );
-    Err(Problem::new(Code::NotEmpty, detail))
+    Err(Error::new(Code::NotEmpty, detail))
 }
 
 /// Maps a foreign key error: an allocation created meanwhile references its project.
-pub(crate) fn still_alive(noun: &str, error: StoreError) -> WriteError {
+pub(crate) fn still_alive(noun: &str, error: StoreError) -> Error {
     match error {
-        StoreError::Gone(_) => Problem::new(
+        StoreError::Gone(_) => Error::new(
             Code::NotEmpty,
             format!("resources were created in the {noun} meanwhile: check it, and repeat"),
-        )
-        .into(),
+        ),
         error => error.into(),
     }
 }
@@ -132,7 +131,7 @@ pub(crate) fn refuse_if_not_empty(
     }
     let detail =
         format!("the {noun} still holds {}: remove them first, or repeat with cascade=true", held.join(", "));
-    Err(Problem::new(Code::NotEmpty, detail))
+    Err(Error::new(Code::NotEmpty, detail))
 }
 
 pub(crate) fn removed_view(id: &impl std::fmt::Display, removed: BTreeMap<&'static str, i64>) -> Removed {

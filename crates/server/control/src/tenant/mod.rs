@@ -21,6 +21,8 @@ pub use update::update;
 use muster_api::tenant as api;
 use muster_model::Tenant;
 
+use crate::Error;
+
 pub(crate) fn view(tenant: &Tenant) -> api::Tenant {
     api::Tenant {
         id: tenant.id,
@@ -41,7 +43,7 @@ pub(crate) fn path(tenant: &Tenant) -> String {
 pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Result<muster_model::Labels> {
     let labels = labels.unwrap_or_default().0;
     match muster_model::labels::fault(&labels) {
-        Some(fault) => Err(muster_api::Problem::field("/labels", fault)),
+        Some(fault) => Err(Error::field("/labels", fault)),
         None => Ok(labels),
     }
 }
@@ -49,5 +51,5 @@ pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Resul
 /// Parses a list's label filter.
 pub(crate) fn selector(labels: Option<&str>) -> crate::Result<muster_model::LabelSelector> {
     muster_model::LabelSelector::parse(labels.unwrap_or_default())
-        .map_err(|fault| muster_api::Problem::field("query/labels", fault))
+        .map_err(|fault| Error::field("query/labels", fault))
 }

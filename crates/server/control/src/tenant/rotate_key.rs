@@ -1,6 +1,5 @@
 //! Rotate a tenant's encryption key, and reseal its data.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_model::Scope;
 use muster_model::event::EventType;
@@ -8,8 +7,7 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::refuse::{refuse, refuse_key};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `tenant_rotate_key`. The old versions remain until the data is resealed, so that concurrent reads still succeed.
 pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
@@ -17,9 +15,9 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
     cx.authorize(Permission::TenantRotateKey, Scope::Tenant(tenant.id), "tenant")?;
     let platform = cx.platform.clone();
     let owner = tenant.id.to_string();
-    let newest = platform.store.sealing_key_newest(&owner).await.map_err(refuse)?;
-    let newest = newest.ok_or_else(|| Problem::new(Code::InvalidState, "the tenant has no key"))?;
-    let key = platform.envelope.make(&platform.env, &owner, newest.key_version + 1).map_err(refuse_key)?;
+    let newest = platform.store.sealing_key_newest(&owner).await?;
+    let newest = newest.ok_or_else(|| Error::new(Code::InvalidState, "the tenant has no key"))?;
+    let key = platform.envelope.make(&platform.env, &owner, newest.key_version + 1)?;
     tenant.updated_at = cx.now;
     tenant.version += 1;
     let told = json!({"key_version": key.key_version});

@@ -1,8 +1,8 @@
 //! Issue a token for the caller or for a service account. No actor can issue one for another user: that would be
 //! impersonation.
 
+use muster_api::Code;
 use muster_api::token::TokenIssue;
-use muster_api::{Code, Problem};
 use muster_authz::{Permission, PrincipalKind};
 use muster_ids::TokenId;
 use muster_model::Scope;
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{expiry, hold_issuer, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `token_issue`.
 pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<PreparedCommand> {
@@ -29,7 +29,7 @@ pub async fn issue(cx: &Cx, body: TokenIssue) -> Result<PreparedCommand> {
         }
         (None, PrincipalKind::ServiceAccount { .. }) => {
             let detail = "a service account cannot issue tokens; it can rotate its own";
-            return Err(Problem::new(Code::PermissionDenied, detail));
+            return Err(Error::new(Code::PermissionDenied, detail));
         }
     };
     let secret = Secret::make(kind, &cx.platform.env);

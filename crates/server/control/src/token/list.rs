@@ -1,20 +1,17 @@
 //! List tokens: the caller's own, a service account's, or another user's.
-
-use muster_api::Problem;
 use muster_api::token::{TokenListQuery, TokenPage};
 use muster_authz::{Permission, PrincipalKind};
 use muster_ids::TypedId as _;
 use muster_model::token::Subject;
 
 use super::view;
-use crate::refuse::refuse;
-use crate::{Answer, Cx, Result};
+use crate::{Answer, Cx, Error, Result};
 
 /// Handles `token_list`.
 pub async fn list(cx: &Cx, query: TokenListQuery) -> Result<Answer> {
     let subject = match (&query.service_account, &query.user, &cx.principal()?.kind) {
         (Some(_), Some(_), _) => {
-            return Err(Problem::field("query/user", "give a service account or a person, not both"));
+            return Err(Error::field("query/user", "give a service account or a person, not both"));
         }
         (Some(reference), None, _) => {
             let account = cx.service_account_anywhere(reference).await?;
@@ -33,7 +30,7 @@ pub async fn list(cx: &Cx, query: TokenListQuery) -> Result<Answer> {
     };
     let list = format!("tokens {subject:?}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.token_list(page, subject).await.map_err(refuse)?;
+    let mut items = cx.platform.store.token_list(page, subject).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |token| token.id.uuid()).await?;
     Ok(Answer::new(&TokenPage { items: items.iter().map(view).collect(), next_page_token }))
 }

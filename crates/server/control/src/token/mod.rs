@@ -13,13 +13,12 @@ pub use revoke::revoke;
 pub use rotate::rotate;
 
 use jiff::{SignedDuration, Timestamp};
-use muster_api::{Code, Problem, token as api};
+use muster_api::{Code, token as api};
 use muster_db::{StoreError, Tx};
 use muster_ids::TokenId;
 use muster_model::token::{Subject, Token, TokenKind};
 
-use crate::commit::WriteError;
-use crate::{Cx, Result};
+use crate::{Cx, Error, Result};
 
 /// Default lifetime of a token in seconds.
 const LIFETIME: u32 = 90 * 24 * 3600;
@@ -44,9 +43,9 @@ pub(crate) fn issuer(cx: &Cx) -> Result<Option<TokenId>> {
 
 /// Keeps the actor's token from being revoked until the commit. Every transaction that issues a token begins with it: a revoked
 /// token stays in the cache of other replicas for a while, and a revocation that it missed would not end what it issued.
-pub(crate) async fn hold_issuer(tx: &mut Tx, issued_with: TokenId) -> std::result::Result<(), WriteError> {
+pub(crate) async fn hold_issuer(tx: &mut Tx, issued_with: TokenId) -> Result<()> {
     match tx.token_hold(issued_with).await {
-        Err(StoreError::Stale) => Err(Problem::new(Code::Unauthenticated, "the token was revoked").into()),
+        Err(StoreError::Stale) => Err(Error::new(Code::Unauthenticated, "the token was revoked")),
         held => Ok(held?),
     }
 }

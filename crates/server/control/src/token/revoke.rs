@@ -1,13 +1,12 @@
 //! Revoke a token: it becomes invalid on every replica within five seconds, and so do the streams that it opened.
-
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `token_revoke`.
 pub async fn revoke(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
@@ -16,7 +15,7 @@ pub async fn revoke(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
         cx.authorize(Permission::TokenRevoke, scope, "token")?;
     }
     if token.revoked_at.is_some() {
-        return Err(Problem::new(Code::InvalidState, "the token was revoked before"));
+        return Err(Error::new(Code::InvalidState, "the token was revoked before"));
     }
     let before = view(&token);
     token.revoked_at = Some(cx.now);

@@ -1,8 +1,8 @@
 //! Rotate a token: for a while both the old and the new one work, so that clients need not stop.
 
 use jiff::SignedDuration;
+use muster_api::Code;
 use muster_api::token::TokenRotate;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::TokenId;
 use muster_model::event::EventType;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{expiry, hold_issuer, issuer, path, view};
 use crate::commit::target;
 use crate::entitlement::not_minted_by_hand;
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `token_rotate`.
 pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<PreparedCommand> {
@@ -26,7 +26,7 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Prepa
     if !own {
         cx.authorize(Permission::TokenRotate, scope, "token")?;
         if old.kind != TokenKind::ServiceAccount {
-            return Err(Problem::new(
+            return Err(Error::new(
                 Code::PermissionDenied,
                 "another person's token cannot be rotated; revoke it instead",
             ));
@@ -36,10 +36,10 @@ pub async fn rotate(cx: &Cx, reference: &str, body: TokenRotate) -> Result<Prepa
         not_minted_by_hand(cx, account).await?;
     }
     if old.kind == TokenKind::Session {
-        return Err(Problem::new(Code::InvalidState, "a browser session cannot be rotated: log in again"));
+        return Err(Error::new(Code::InvalidState, "a browser session cannot be rotated: log in again"));
     }
     if old.revoked_at.is_some() || old.expires_at <= cx.now {
-        return Err(Problem::new(Code::InvalidState, "the token has expired: issue a new one"));
+        return Err(Error::new(Code::InvalidState, "the token has expired: issue a new one"));
     }
     let overlap = SignedDuration::from_secs(i64::from(body.overlap_seconds.unwrap_or(3600)));
     let ends_at = (cx.now + overlap).min(old.expires_at);

@@ -11,12 +11,11 @@ use muster_api::key as api;
 use muster_ids::ProjectId;
 use muster_model::artifact::{ArtifactState, TrustPolicy};
 
-use crate::Cx;
-use crate::refuse::{Result, refuse};
+use crate::{Cx, Result};
 
 /// Returns a project's policy, or the default if it has no row yet.
 async fn found(cx: &Cx, project: ProjectId) -> Result<TrustPolicy> {
-    let policy = cx.platform.store.trust_policy_lookup(project).await.map_err(refuse)?;
+    let policy = cx.platform.store.trust_policy_lookup(project).await?;
     Ok(policy.unwrap_or_default())
 }
 

@@ -1,6 +1,4 @@
 //! Change a project's trust policy.
-
-use muster_api::Problem;
 use muster_api::artifact::ArtifactState as Named;
 use muster_api::key::TrustPolicySet;
 use muster_authz::Permission;
@@ -10,7 +8,7 @@ use serde_json::json;
 
 use super::{found, view};
 use crate::commit::{changed, target};
-use crate::{Answer, Cx, PreparedCommand, Result};
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `trust_policy_set`.
 pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<PreparedCommand> {
@@ -49,7 +47,7 @@ fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy>
             Named::Active => ArtifactState::Active,
             // Nothing new starts from these states, signed or not, so a signature requirement would have no effect.
             Named::Deprecated | Named::Retired => {
-                return Err(Problem::field("/unsigned_up_to", "it must be draft, staged, canary or active"));
+                return Err(Error::field("/unsigned_up_to", "it must be draft, staged, canary or active"));
             }
         };
     }
@@ -72,7 +70,7 @@ mod tests {
         assert_eq!(applied(first, &body).unwrap().unsigned_up_to, ArtifactState::Draft);
         for state in [Named::Deprecated, Named::Retired] {
             let body = TrustPolicySet { unsigned_up_to: Some(state), ..TrustPolicySet::default() };
-            assert_eq!(applied(first, &body).unwrap_err().errors[0].pointer, "/unsigned_up_to");
+            assert_eq!(applied(first, &body).unwrap_err().fields[0].pointer, "/unsigned_up_to");
         }
     }
 }

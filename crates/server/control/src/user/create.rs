@@ -1,7 +1,7 @@
 //! Create a user.
 
+use muster_api::Code;
 use muster_api::user::UserCreate;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_db::Tx;
 use muster_ids::{TenantId, UserId};
@@ -10,18 +10,18 @@ use muster_model::{Login, Scope, User};
 use serde_json::json;
 
 use super::{path, view};
-use crate::commit::{WriteError, target};
-use crate::refuse::refuse_key;
-use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result};
 use muster_keys::password;
+
+use crate::commit::target;
+use crate::tenant::checked_labels;
+use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `user_create`.
 pub async fn create(cx: &Cx, body: UserCreate) -> Result<PreparedCommand> {
     let scope = cx.scope(body.tenant.as_deref(), None).await?;
     cx.authorize(Permission::UserCreate, scope, "tenant")?;
     let password_hash = match body.password {
-        Some(password) => Some(password::hash(&cx.platform.env, password).await.map_err(refuse_key)?),
+        Some(password) => Some(password::hash(&cx.platform.env, password).await?),
         None => None,
     };
     let email = body.email.to_lowercase();
@@ -52,10 +52,10 @@ pub async fn create(cx: &Cx, body: UserCreate) -> Result<PreparedCommand> {
     Ok(commit.event(cx, EventType::UserCreated, subject, told))
 }
 
-async fn login(tx: &mut Tx, tenant: TenantId, email: &str) -> std::result::Result<Login, WriteError> {
+async fn login(tx: &mut Tx, tenant: TenantId, email: &str) -> Result<Login> {
     let Some(uid) = tx.tenant_next_uid(tenant).await? else {
         let detail = "the tenant has used up all user numbers of its cells";
-        return Err(Problem::new(Code::QuotaExceeded, detail).into());
+        return Err(Error::new(Code::QuotaExceeded, detail));
     };
     let (best, other) = Login::names(email, uid);
     let name = match best {

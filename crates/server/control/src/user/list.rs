@@ -6,7 +6,6 @@ use muster_ids::TypedId as _;
 use muster_model::Scope;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -21,7 +20,7 @@ pub async fn list(cx: &Cx, query: UserListQuery) -> Result<Answer> {
     let list = format!("users {scope:?} {:?}", query.labels);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let mut items = cx.platform.store.user_list(page, scope.tenant(), &labels).await.map_err(refuse)?;
+    let mut items = cx.platform.store.user_list(page, scope.tenant(), &labels).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |user| user.id.uuid()).await?;
     Ok(Answer::new(&UserPage { items: items.iter().map(view).collect(), next_page_token }))
 }

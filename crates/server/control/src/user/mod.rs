@@ -14,13 +14,13 @@ pub use list::list;
 pub use set_password::set_password;
 pub use update::update;
 
+use muster_api::Code;
 use muster_api::user as api;
-use muster_api::{Code, Problem};
 use muster_db::Tx;
 use muster_ids::UserId;
 use muster_model::User;
 
-use crate::commit::WriteError;
+use crate::{Error, Result};
 
 pub(crate) fn view(user: &User) -> api::User {
     api::User {
@@ -44,11 +44,11 @@ pub(crate) fn path(user: &User) -> String {
 }
 
 /// Rejects a change that would leave the platform without an active operator.
-pub(crate) async fn keep_an_operator(tx: &mut Tx, leaving: UserId) -> Result<(), WriteError> {
+pub(crate) async fn keep_an_operator(tx: &mut Tx, leaving: UserId) -> Result<()> {
     let operators = tx.operators_locked().await?;
     if operators.contains(&leaving) && operators.iter().all(|operator| *operator == leaving) {
         let detail = "this is the last active operator: give another person the role first";
-        return Err(Problem::new(Code::LastOperator, detail).into());
+        return Err(Error::new(Code::LastOperator, detail));
     }
     Ok(())
 }

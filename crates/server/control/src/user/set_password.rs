@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
+use muster_api::Code;
 use muster_api::user::UserSetPassword;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
 use super::{path, view};
-use crate::commit::target;
-use crate::refuse::refuse_key;
-use crate::{Answer, Cx, PreparedCommand, RateDecision, Result};
 use muster_keys::password;
+
+use crate::commit::target;
+use crate::{Answer, Cx, Error, PreparedCommand, RateDecision, Result};
 
 /// Attempts to enter the current password, per second: slow enough against guessing.
 const ATTEMPTS: f64 = 0.2;
@@ -28,17 +28,17 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
                 let attempts = format!("set password {}", user.id);
                 if let RateDecision::Wait(_) = cx.limits().take_from(attempts, ATTEMPTS, Instant::now()) {
                     let detail = "too many attempts to set this password; wait a few seconds";
-                    return Err(Problem::new(Code::RateLimited, detail));
+                    return Err(Error::new(Code::RateLimited, detail));
                 }
                 let given = body.current_password.unwrap_or_default();
-                if !password::verify(given, Some(hash.clone())).await.map_err(refuse_key)? {
-                    return Err(Problem::field("/current_password", "this is not the current password"));
+                if !password::verify(given, Some(hash.clone())).await? {
+                    return Err(Error::field("/current_password", "this is not the current password"));
                 }
             }
             None if cx.authenticated()?.parent.is_some() => {
                 let detail = "a token issued by another token cannot set a first password: use the first \
                               token of the account, or ask an administrator";
-                return Err(Problem::new(Code::PermissionDenied, detail));
+                return Err(Error::new(Code::PermissionDenied, detail));
             }
             None => {}
         }
@@ -47,7 +47,7 @@ pub async fn set_password(cx: &Cx, reference: &str, body: UserSetPassword) -> Re
     }
     // Record only whether there was one.
     let before = json!({"has_password": user.password_hash.is_some()});
-    user.password_hash = Some(password::hash(&cx.platform.env, body.password).await.map_err(refuse_key)?);
+    user.password_hash = Some(password::hash(&cx.platform.env, body.password).await?);
     user.updated_at = cx.now;
     user.version += 1;
     let (subject, at) = (path(&user), cx.now);

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use muster_api::Code;
 use muster_api::webhook::WebhookCreate;
-use muster_api::{Code, Problem};
 use muster_authz::Permission;
 use muster_ids::WebhookId;
 use muster_model::Scope;
@@ -13,9 +13,8 @@ use serde_json::json;
 
 use super::{path, view};
 use crate::commit::target;
-use crate::refuse::{refuse, refuse_key};
 use crate::tenant::checked_labels;
-use crate::{Answer, Cx, PreparedCommand, Result, outbound};
+use crate::{Answer, Cx, Error, PreparedCommand, Result, outbound};
 
 /// Maximum number of webhooks per tenant, including its projects.
 const MOST: i64 = 100;
@@ -28,13 +27,10 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<PreparedCommand> {
     outbound::check_url(&body.url, platform.options.webhooks_to_private)?;
     let id: WebhookId = platform.env.id();
     let key: [u8; 32] = platform.env.bytes();
-    let sealed = platform
-        .envelope
-        .seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key)
-        .await
-        .map_err(refuse_key)?;
+    let sealed =
+        platform.envelope.seal(&platform.store, &scope.chain(), &format!("webhook {id}"), &key).await?;
     // It starts with events from now on.
-    let (cursor, _) = platform.store.event_stream_head(Scope::Platform).await.map_err(refuse)?;
+    let (cursor, _) = platform.store.event_stream_head(Scope::Platform).await?;
     let webhook = Webhook {
         id,
         name: body.name,
@@ -61,7 +57,7 @@ pub async fn create(cx: &Cx, body: WebhookCreate) -> Result<PreparedCommand> {
                 let detail = format!(
                     "a tenant has at most {MOST} webhooks: remove one, or subscribe an existing one to more event types"
                 );
-                return Err(Problem::new(Code::QuotaExceeded, detail).into());
+                return Err(Error::new(Code::QuotaExceeded, detail));
             }
             tx.webhook_insert(&webhook).await?;
             Ok(Answer::new(&view(&webhook)).with_secret("secret", &format!("whsec_{}", STANDARD.encode(key))))

@@ -4,7 +4,6 @@ use muster_api::webhook::{DeliveryListQuery, WebhookDelivery, WebhookDeliveryPag
 use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `webhook_deliveries`.
@@ -13,7 +12,7 @@ pub async fn deliveries(cx: &Cx, reference: &str, query: DeliveryListQuery) -> R
     cx.authorize(Permission::WebhookDeliveries, webhook.scope, "webhook")?;
     let list = format!("deliveries {}", webhook.id);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.delivery_list(webhook.id, page).await.map_err(refuse)?;
+    let mut items = cx.platform.store.delivery_list(webhook.id, page).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |delivery| delivery.id.uuid()).await?;
     let items = items.into_iter().map(|delivery| WebhookDelivery {
         id: delivery.id,

@@ -5,7 +5,6 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
 use super::view;
-use crate::refuse::refuse;
 use crate::{Answer, Cx, Result};
 
 /// Handles `webhook_list`.
@@ -14,7 +13,7 @@ pub async fn list(cx: &Cx, query: WebhookListQuery) -> Result<Answer> {
     cx.authorize(Permission::WebhookList, scope, "scope")?;
     let list = format!("webhooks {scope:?}");
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let mut items = cx.platform.store.webhook_list(page, scope).await.map_err(refuse)?;
+    let mut items = cx.platform.store.webhook_list(page, scope).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |webhook| webhook.id.uuid()).await?;
     Ok(Answer::new(&WebhookPage { items: items.iter().map(view).collect(), next_page_token }))
 }

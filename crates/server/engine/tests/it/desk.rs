@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use muster_api::Problem;
+use muster_control::Error;
 use muster_control::audit::AuditKey;
 use muster_control::{
     AnswerSlot, Authenticated, Command, Cx, Expected, Keys, Options, Platform, PreparedCommand, allocation,
@@ -78,7 +78,7 @@ impl Desk {
         action: &str,
         target: &str,
         body: Value,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Value, Error> {
         let cx = self.cx(role);
         let prepared = prepare(&cx, action, target, body).await;
         let command = Command {
@@ -97,7 +97,7 @@ impl Desk {
     }
 }
 
-async fn prepare(cx: &Cx, action: &str, target: &str, body: Value) -> Result<PreparedCommand, Problem> {
+async fn prepare(cx: &Cx, action: &str, target: &str, body: Value) -> Result<PreparedCommand, Error> {
     match action {
         "instance.create" => instance::create(cx, PROJECT, parse(body)).await,
         "instance.scale" => instance::scale(cx, PROJECT, target, parse(body)).await,

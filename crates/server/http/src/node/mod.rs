@@ -12,17 +12,18 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Path, Request};
 use axum::routing::{any, get, post};
-use muster_api::{Code, Problem};
-use muster_control::Platform;
+use muster_api::Code;
+use muster_control::{Error, Platform, Result};
 use muster_wire::{ENDPOINTS, STREAM};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use pipeline::NodePipeline;
+
 use crate::registry::Registry;
 use crate::schema::Schemas;
 use crate::{Settings, SettingsError, StartError, listen, respond};
-use pipeline::NodePipeline;
 
 /// Starts the node listener; returns its address, or `None` if disabled.
 pub(crate) async fn start(
@@ -142,12 +143,12 @@ fn router(pipeline: &Arc<NodePipeline>, registry: &Arc<Registry>) -> Router {
     let (absent, wrong) = (pipeline.clone(), pipeline.clone());
     router
         .fallback(async move |request: Request| {
-            let problem = Problem::new(Code::NotFound, "agents have no endpoint at this path");
-            respond::problem(problem, &absent.correlation(request.headers()))
+            let error = Error::new(Code::NotFound, "agents have no endpoint at this path");
+            respond::problem(error, &absent.correlation(request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
-            let problem = Problem::new(Code::MethodNotAllowed, "agents send POST, and GET only for streams");
-            respond::problem(problem, &wrong.correlation(request.headers()))
+            let error = Error::new(Code::MethodNotAllowed, "agents send POST, and GET only for streams");
+            respond::problem(error, &wrong.correlation(request.headers()))
         })
 }
 

@@ -9,10 +9,10 @@ use futures::FutureExt as _;
 use http::header::{HeaderValue, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, Request, Response};
-use muster_api::{Code, Problem};
+use muster_api::Code;
 use muster_control::{
-    Answer, AnswerSlot, Cx, Platform, RateDecision, RequestLabels, Result, Share, StreamKind, StreamSlot,
-    fleet,
+    Answer, AnswerSlot, Cx, Error, Platform, RateDecision, RequestLabels, Result, Share, StreamKind,
+    StreamSlot, fleet,
 };
 use muster_wire::Endpoint;
 use serde::Serialize;
@@ -37,8 +37,8 @@ pub(super) struct NodePipeline {
     pub(super) timeout: Duration,
 }
 
-fn unauthenticated(why: &str) -> Problem {
-    Problem::new(Code::Unauthenticated, why)
+fn unauthenticated(why: &str) -> Error {
+    Error::new(Code::Unauthenticated, why)
 }
 
 impl NodePipeline {
@@ -61,7 +61,7 @@ impl NodePipeline {
         let mut body = Some(body);
         let inside = self.pass(endpoint, &parts, &mut body, &correlation_id);
         let result = AssertUnwindSafe(inside).catch_unwind().await.unwrap_or_else(|_| {
-            Err(Problem::new(Code::Internal, "the server failed; give the correlation id to the operator"))
+            Err(Error::new(Code::Internal, "the server failed; give the correlation id to the operator"))
         });
         // A connection that is closed on unread data is reset, and the agent may never see why it was refused.
         if let Some(unread) = &mut body {
@@ -78,8 +78,8 @@ impl NodePipeline {
         correlation_id: &str,
         started: Instant,
     ) -> Response<Body> {
-        let detail = result.as_ref().err().map(|problem| problem.detail.clone());
-        let mut response = result.unwrap_or_else(|problem| respond::problem(problem, correlation_id));
+        let detail = result.as_ref().err().map(|error| error.detail.clone());
+        let mut response = result.unwrap_or_else(|error| respond::problem(error, correlation_id));
         // The header names the public API's scheme, which does not apply to certificates.
         response.headers_mut().remove(WWW_AUTHENTICATE);
         if let Ok(value) = HeaderValue::from_str(correlation_id) {
@@ -118,7 +118,7 @@ impl NodePipeline {
             let share = Share::of_address(cx.address);
             let (body, _memory) = self.read(endpoint, parts, body, &share).await?;
             let joined = fleet::join(&cx, read(&body, "body")?).await;
-            if matches!(&joined, Err(problem) if problem.code == Code::Unauthenticated) {
+            if matches!(&joined, Err(error) if error.code == Code::Unauthenticated) {
                 self.platform.metrics.anonymous_refusals.inc();
             }
             return Ok(self.answer(&joined?, &share));
@@ -149,7 +149,7 @@ impl NodePipeline {
             "inventory" => self.answer(&fleet::inventory(&cx, &agent, read(&body, "body")?).await?, &share),
             "observe" => self.answer(&fleet::observe(&cx, &agent, read(&body, "body")?).await?, &share),
             "secret" => self.answer(&fleet::secret(&cx, &agent, read(&body, "body")?).await?, &share),
-            id => return Err(Problem::new(Code::Internal, format!("{id} has no handler"))),
+            id => return Err(Error::new(Code::Internal, format!("{id} has no handler"))),
         })
     }
 
@@ -192,7 +192,7 @@ impl NodePipeline {
         match self.platform.limits.take("", &share, Instant::now()) {
             RateDecision::Wait(_) => {
                 self.platform.metrics.rate_limited.inc();
-                Err(Problem::new(Code::RateLimited, "too many requests from this address; wait and repeat"))
+                Err(Error::new(Code::RateLimited, "too many requests from this address; wait and repeat"))
             }
             _ => Ok(()),
         }

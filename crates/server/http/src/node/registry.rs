@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Response};
-use muster_api::{Code, Problem};
-use muster_control::Result;
+use muster_api::Code;
+use muster_control::{Error, Result};
 
 use super::pipeline::NodePipeline;
 use crate::registry::{ReadingNode, Registry};
@@ -26,12 +26,12 @@ impl NodePipeline {
         let come: Result<ReadingNode> = async {
             let admitted = self.admit(&parts, &correlation_id).await?;
             if !matches!(parts.method, Method::GET | Method::HEAD) {
-                return Err(Problem::new(Code::MethodNotAllowed, "nodes only read the registry"));
+                return Err(Error::new(Code::MethodNotAllowed, "nodes only read the registry"));
             }
             let held = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
             if !held.is_some_and(|held| held.starts_with("Bearer mst_pull_")) {
                 let why = "nodes read the registry with the pull token of a cell";
-                return Err(Problem::new(Code::Unauthenticated, why));
+                return Err(Error::new(Code::Unauthenticated, why));
             }
             Ok(ReadingNode(admitted))
         }
@@ -41,7 +41,7 @@ impl NodePipeline {
                 parts.extensions.insert(node);
                 registry.serve(rest, Request::from_parts(parts, body)).await
             }
-            Err(problem) => self.respond("registry", Err(problem), &correlation_id, started),
+            Err(error) => self.respond("registry", Err(error), &correlation_id, started),
         }
     }
 }

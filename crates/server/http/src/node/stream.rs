@@ -6,8 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::request::Parts;
 use http::{Request, Response};
-use muster_api::Problem;
-use muster_control::Result;
+use muster_control::{Error, Result};
 use muster_ids::StreamId;
 use muster_wire::STREAM;
 
@@ -33,7 +32,7 @@ impl NodePipeline {
         let upgrade = Upgrade::read(parts).await?;
         let stream = reference.parse::<StreamId>().ok();
         let waiting = stream.and_then(|stream| self.platform.streams.take(stream, agent.node));
-        let waiting = waiting.ok_or_else(|| Problem::not_found("stream that waits here"))?;
+        let waiting = waiting.ok_or_else(|| Error::not_found("stream that waits here"))?;
         let serve: Serve = Box::new(move |node| {
             // The waiting client may have disconnected; then the socket is closed too.
             drop(waiting.send(node));

@@ -10,9 +10,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::Stream;
 use http_body_util::BodyExt as _;
-use muster_api::{Code as Problems, Problem};
-use muster_control::StreamSlot;
-use muster_control::registry::{Answered, told};
+use muster_api::Code as Problems;
+use muster_control::registry::Answered;
+use muster_control::{Result, StreamSlot};
 use muster_registry::error::{Code, Refusal};
 use tokio::sync::Mutex;
 
@@ -65,18 +65,18 @@ impl Incoming {
         &self,
         most: usize,
         patience: Duration,
-        memory: impl FnOnce() -> Result<StreamSlot, Problem>,
+        memory: impl FnOnce() -> Result<StreamSlot>,
     ) -> Answered<(Vec<u8>, Option<StreamSlot>)> {
         let mut body = self.0.lock().await;
         let invalid = |why: &str| Refusal::new(Code::ManifestInvalid, why);
         match tokio::time::timeout(patience, collect(&mut body, most, memory)).await {
             Err(_) => Err(invalid("the manifest did not arrive in time").with_status(408)),
             Ok(Ok(collected)) => Ok(collected),
-            Ok(Err(problem)) => Err(match problem.code {
+            Ok(Err(error)) => Err(match error.code {
                 Problems::BodyTooLarge => {
                     invalid(&format!("a manifest can have at most {most} bytes")).with_status(413)
                 }
-                Problems::RateLimited => told(problem),
+                Problems::RateLimited => Refusal::from(error),
                 _ => invalid("the manifest broke off"),
             }),
         }

@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response};
 use muster_control::Cx;
-use muster_control::registry::{Answered, Granted, Guest, told};
+use muster_control::registry::{Answered, Granted, Guest};
 use muster_registry::challenge::{Action, Challenge, Scope, scopes};
 use muster_registry::error::{Code, Refusal};
 use muster_registry::path::{self, Route};
@@ -99,7 +99,7 @@ pub(super) async fn token(
         let words = scope.actions.iter().map(|action| action.word().to_owned()).collect();
         (scope.name.as_str().to_owned(), words)
     }));
-    let token = cx.platform.registry_token(cx, secret, granted).await.map_err(told)?;
+    let token = cx.platform.registry_token(cx, secret, granted).await?;
     let body = serde_json::to_vec(&token)
         .map_err(|_| Refusal::new(Code::Unsupported, "no token").with_status(500))?;
     let mut response = answer::of(200, "application/json", Body::from(body));

@@ -18,23 +18,24 @@ use axum::body::{Body, Bytes};
 use futures::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
-use muster_api::{Code, Problem};
-use muster_control::registry::{Answered, Guest, Right, TransferGuard, authenticate_again, told};
+use muster_api::Code;
+use muster_control::registry::{Answered, Guest, Right, TransferGuard, authenticate_again};
 use muster_control::{
-    AnswerSlot, Cx, InFlight, Platform, RateDecision, RequestLabels, Share, StreamKind, StreamSlot,
+    AnswerSlot, Cx, Error, InFlight, Platform, RateDecision, RequestLabels, Share, StreamKind, StreamSlot,
     UnreadBytes, fleet,
 };
 use muster_registry::error::{Code as Codes, Refusal};
 use muster_registry::manifest::LONGEST;
 use muster_registry::path::{self, Route};
 
+use answer::refusal;
+use body::Incoming;
+use credential::Reached;
+
 use crate::hosts::Hosts;
 use crate::input::{correlation_id, too_many_large};
 use crate::listen::{Peer, Reserve};
 use crate::respond::{self, CORRELATION};
-use answer::refusal;
-use body::Incoming;
-use credential::Reached;
 
 /// State of the registry's HTTP layer.
 pub(crate) struct Registry {
@@ -145,7 +146,7 @@ impl Registry {
         let inside = std::panic::AssertUnwindSafe(self.pass(&rest, parts, body.clone(), &correlation));
         let answered = inside.catch_unwind().await.unwrap_or_else(|_| {
             let why = "the server failed; give the correlation id to the operator";
-            Err(told(Problem::new(Code::Internal, why)))
+            Err(Refusal::from(Error::new(Code::Internal, why)))
         });
         if answered.is_err() {
             body.drain().await;
@@ -193,7 +194,7 @@ impl Registry {
         correlation: &str,
     ) -> Answered<Response<Body>> {
         if let Some(hosts) = &self.hosts {
-            hosts.check(&parts.headers, &parts.uri).map_err(told)?;
+            hosts.check(&parts.headers, &parts.uri)?;
         }
         let now = self.platform.env.now();
         let secret = credential::secret(&parts.headers)?;
@@ -212,11 +213,11 @@ impl Registry {
         };
         let node = parts.extensions.get::<ReadingNode>().map(|node| node.0);
         let guest = match self.platform.registry_guest(&secret, now).await {
-            Err(problem) if problem.code == Code::Unauthenticated => {
+            Err(error) if error.code == Code::Unauthenticated => {
                 self.share("", &Share::of_address(address))?;
-                return Err(told(problem));
+                return Err(Refusal::from(error));
             }
-            guest => guest.map_err(told)?,
+            guest => guest?,
         };
         if let Guest::Pull(pull) = &guest
             && node.is_none_or(|node| node.node != pull.node_id)
@@ -316,7 +317,7 @@ enum Sends {
 }
 
 fn unread() -> Refusal {
-    told(respond::too_much_unread())
+    Refusal::from(respond::too_much_unread())
 }
 
 fn busy() -> Refusal {
