@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::advance::at_step;
-use crate::{
-    Definition, OperationRequest, StepAction, StepCx, StepOutcome, Timing, accept, definition, go_on,
-};
+use crate::{Definition, OperationRequest, StepAction, StepCx, StepOutcome, Timing, accept, resume_blocked};
 
 /// Parameters of a child operation.
 pub(crate) struct ChildRequest<'a> {
@@ -124,11 +122,5 @@ pub(crate) async fn resume_parent(
     if !late || step.is_none() || at_step(&parent) != step {
         return Ok(());
     }
-    let Some(mut parent) = tx.operation_seize(parent.id).await? else { return Ok(()) };
-    if let Some(kind) = definition(&parent.kind)
-        && go_on(&mut parent, kind, timing, now)
-    {
-        tx.operation_advance(&parent, now, None).await?;
-    }
-    Ok(())
+    resume_blocked(tx, parent.id, timing, now).await.map(drop)
 }

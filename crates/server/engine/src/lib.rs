@@ -45,7 +45,7 @@ pub use placement::{Placed, place};
 pub use plan::{OperationRequest, accept};
 pub use point::{Point, Points, Strike, kill_points};
 pub use releases::Releases;
-pub use resolve::{Unblocked, go_on, resolve};
+pub use resolve::{Unblocked, go_on, resolve, resume_blocked};
 pub use step_outcome::{Effects, Statements, StepAction, StepOutcome};
 pub use supersede::{has_come, successor_of, supersede};
 pub use timing::Timing;

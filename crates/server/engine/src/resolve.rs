@@ -1,13 +1,14 @@
 //! Decisions about a blocked operation.
 
 use jiff::Timestamp;
+use muster_db::{Result, Tx};
+use muster_ids::OperationId;
 use muster_model::operation::{Operation, OperationState, ResolveAction};
-
 use serde_json::json;
 
 use crate::advance::{compensate, resume};
 use crate::definition::Abandon;
-use crate::{Definition, Timing};
+use crate::{Definition, Timing, definition};
 
 /// Consequence of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,22 @@ pub fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing
     }
     crate::advance::go_on(operation, definition, timing, now);
     true
+}
+
+/// Likewise, and stores it. Returns the resumed operation, or `None` if it is not blocked.
+pub async fn resume_blocked(
+    tx: &mut Tx,
+    id: OperationId,
+    timing: &Timing,
+    now: Timestamp,
+) -> Result<Option<Operation>> {
+    let Some(mut operation) = tx.operation_seize(id).await? else { return Ok(None) };
+    let Some(kind) = definition(&operation.kind) else { return Ok(None) };
+    if !go_on(&mut operation, kind, timing, now) {
+        return Ok(None);
+    }
+    tx.operation_advance(&operation, now, None).await?;
+    Ok(Some(operation))
 }
 
 /// Applies a decision to a blocked operation; `None` when it is not one of the choices. The caller stores it, in a

@@ -2,7 +2,6 @@
 //! replaces its evidence: no decision is needed.
 
 use muster_db::Tx;
-use muster_engine::{definition, go_on};
 use muster_model::event::EventType;
 use muster_model::operation::Operation;
 use serde_json::json;
@@ -18,12 +17,9 @@ pub(crate) async fn resume_blocked(
 ) -> muster_db::Result<usize> {
     let mut taken_up = 0;
     for blocked in blocked {
-        let Some(mut fresh) = tx.operation_seize(blocked.id).await? else { continue };
-        let Some(kind) = definition(&fresh.kind) else { continue };
-        if !go_on(&mut fresh, kind, cx.platform.engine.timing(), cx.now) {
-            continue;
-        }
-        tx.operation_advance(&fresh, cx.now, None).await?;
+        let resumed =
+            muster_engine::resume_blocked(tx, blocked.id, cx.platform.engine.timing(), cx.now).await?;
+        let Some(fresh) = resumed else { continue };
         let data = json!({"kind": fresh.kind, "operation_id": fresh.id, "action": "retry", "statement": ""});
         let told = (EventType::OperationResolved, path(&fresh), data);
         cx.outbox_append(tx, fresh.scope(), None, vec![told]).await?;

@@ -1,10 +1,13 @@
 //! Destroys the allocation's sandbox on the node.
 
 use futures::future::BoxFuture;
-use muster_db::Result;
+use jiff::Timestamp;
+use muster_db::{Result, Tx};
+use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
+use muster_model::operation::OperationState;
 use muster_model::task::TaskKind;
 use serde_json::json;
 
@@ -12,7 +15,7 @@ use super::quarantine::quarantine;
 use super::subject::{ask_node, attested, on_word, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
-use crate::{StepAction, StepOutcome};
+use crate::{StepAction, StepOutcome, Timing, resume_blocked};
 
 pub(super) const DESTROY: Step = Step {
     name: "destroy",
@@ -33,12 +36,13 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             _ => None,
         };
         if let Some(state) = next {
-            let (now, operation_id) = (cx.now, cx.operation.id);
+            let (now, operation_id, timing) = (cx.now, cx.operation.id, *cx.timing);
             return Ok(StepAction::commit(move |tx, effects| {
                 Box::pin(async move {
                     let after = Allocation { state, operation_id: Some(operation_id), ..allocation.clone() };
                     tx.allocation_move(&allocation, &after, now).await?;
                     if state == AllocationState::Releasing {
+                        resume_cells(tx, after.id, &timing, now).await?;
                         effects.events.push((EventType::AllocationReleasing, path(&after), json!({})));
                     }
                     Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
@@ -63,4 +67,15 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             }
         })
     })
+}
+
+/// Resumes the blocked operations on the cells: whatever stopped them, the release destroys the cells with the allocation.
+async fn resume_cells(tx: &mut Tx, allocation: AllocationId, timing: &Timing, now: Timestamp) -> Result<()> {
+    for cell in tx.cell_live_in_now(allocation).await? {
+        let open = tx.operation_open_on_now(cell.id.uuid()).await?;
+        for blocked in open.iter().filter(|operation| operation.state == OperationState::Blocked) {
+            resume_blocked(tx, blocked.id, timing, now).await?;
+        }
+    }
+    Ok(())
 }

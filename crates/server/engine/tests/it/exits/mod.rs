@@ -184,7 +184,11 @@ async fn waits_for_nodes_alone(rig: &Rig) -> Result<(), String> {
         let for_node = why.contains("unreachable") || why.contains("no reachable node") || with_release;
         // Drains of nodes are not the instance's.
         if !for_node && operation.subject_kind != "node" {
-            return Err(format!("{} {} waits for something else: {why}", operation.kind, operation.state));
+            let open = under_way(rig).await;
+            return Err(format!(
+                "{} {} waits for something else: {why}: {open:#?}",
+                operation.kind, operation.state
+            ));
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use muster_db::{CellReport, OperationFilter, Page};
 use muster_engine::{definition, go_on};
-use muster_ids::{Entropy as _, InstanceId, SeededEntropy};
+use muster_ids::{AllocationId, Entropy as _, InstanceId, SeededEntropy, TypedId as _};
 use muster_model::adapter::AdapterVerb;
 use muster_model::instance::InstanceState;
 use muster_model::member::Member;
@@ -478,7 +478,7 @@ impl Walk {
     }
 
     /// Takes a random decision: one of the actions of a blocked operation, which must be accepted, or a cancellation.
-    async fn decide(&mut self, rig: &Rig) -> Result<(), String> {
+    async fn decide(&mut self, rig: &mut Rig) -> Result<(), String> {
         let open: Vec<Operation> =
             operations(rig).await.into_iter().filter(|operation| !operation.state.is_final()).collect();
         let blocked: Vec<&Operation> =
@@ -493,6 +493,11 @@ impl Walk {
             };
             let body = json!({"action": action.as_str(), "statement": "nothing is left of it"});
             let kind = operation.kind.clone();
+            if action == ResolveAction::Abandon && operation.subject_kind == "allocation" {
+                // The operator destroyed it by hand: the statement is true.
+                let allocation = AllocationId::from_uuid(operation.subject_id);
+                Which::ALL.into_iter().for_each(|which| which.of_mut(rig).destroy(allocation));
+            }
             return match self.order(actor, "operation.resolve", &operation.id.to_string(), body).await {
                 Ok(_) => Ok(()),
                 Err(why) => Err(format!("{} is not accepted for a blocked {kind}: {why}", action.as_str())),
