@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=120, help="that flow through it")
     parser.add_argument("--seed", type=int, default=seed_of_samples(), help="of what happens to its workers meanwhile, and of samples")
     parser.add_argument("--sabotage", action="store_true", help="have `flow` run an app whose drains are a lie: it must be broken")
+    parser.add_argument("--strikes", default="", metavar="TEXT", help="with `--only steps --full`: those whose label has this text")
     parser.add_argument("--full", action="store_true", help="have `steps` strike at every request of every step, and `plugs` decommission from every state")
     options = parser.parse_args()
     well, lanes = True, {}

@@ -20,7 +20,8 @@ def run(world):
     platform, wire = Real(world, manifest, "slurm"), Wire(world.server.port)
     adapter = Adapter([ADAPTER, "run", "--lease-seconds", "5", "--look-around-seconds", "1", "--wait-seconds", "2"], platform, wire)
     try:
-        suite = Suite(platform, adapter, wire, CONFIG, seed=world.options.seed, say=lambda line: print(line, flush=True))
+        suite = Suite(platform, adapter, wire, CONFIG, seed=world.options.seed, say=lambda line: print(line, flush=True),
+                      chosen=world.options.strikes)
         (suite.full if world.options.full else suite.short)()
         world.nothing_left()
     except Exception as fault:

@@ -1927,6 +1927,41 @@ class Client(Connection):
             headers={"Last-Event-ID": last_event_id},
         )
 
+    def instance_event_list(
+        self,
+        project: str,
+        instance: str,
+        *,
+        after: int | None = None,
+        event_type: str | None = None,
+        page_size: int | None = None,
+    ) -> EventPage:
+        """List the timeline of an instance. Events of the instance, its members and the operations, adapter steps,
+        allocations and cells that belong to them. They are numbered as in the project's stream, so the numbers
+        have gaps."""
+        return self.call(
+            "GET",
+            f"/v1/projects/{part(project)}/app-instances/{part(instance)}/events",
+            query={"after": after, "event_type": event_type, "page_size": page_size},
+        )
+
+    def instance_event_stream(
+        self,
+        project: str,
+        instance: str,
+        *,
+        after: int | None = None,
+        last_event_id: str | None = None,
+    ) -> Iterator[str]:
+        """Follow the timeline of an instance live. Server-sent events, as of the project's stream: `id` is the
+        number there. Reconnect with `Last-Event-ID`. A new instance of the same name has another timeline."""
+        return self.lines(
+            "GET",
+            f"/v1/projects/{part(project)}/app-instances/{part(instance)}/events/stream",
+            query={"after": after},
+            headers={"Last-Event-ID": last_event_id},
+        )
+
     def webhook_create(self, body: WebhookCreate, *, idempotency_key: str | None = None) -> Webhook:
         """Create a webhook: push events to a URL."""
         return self.call(

@@ -1550,7 +1550,8 @@ class Event(TypedDict):
     subject: str
     # Time of occurrence.
     time: str
-    # Sequence number in the requested stream, from 1, without gaps.
+    # Sequence number in the requested stream, from 1, without gaps; on an instance's timeline, the one in its project's
+    # stream.
     sequence: int
     # Correlation id, shared with the request, audit and logs.
     correlationid: str
@@ -1560,6 +1561,10 @@ class Event(TypedDict):
     tenantid: NotRequired[TenantId]
     # Project, if any.
     projectid: NotRequired[ProjectId]
+    # The app instance whose timeline shows it, if any.
+    instanceid: NotRequired[InstanceId]
+    # The member whose timeline shows it, if any.
+    memberid: NotRequired[MemberId]
     # Details.
     data: dict[str, Any]
 
@@ -1948,6 +1953,24 @@ class InstanceEndpoints(TypedDict):
 
     # Endpoints of its active members.
     endpoints: list[InstanceEndpoint]
+
+
+class InstanceEventListQuery(TypedDict):
+    """Selects events of an instance's timeline."""
+
+    # Only events after this sequence number.
+    after: NotRequired[int]
+    # Only events of this type; a trailing `*` is a wildcard.
+    event_type: NotRequired[str]
+    # Maximum number of items; default: 50.
+    page_size: NotRequired[int]
+
+
+class InstanceEventStreamQuery(TypedDict):
+    """Selects a position in an instance's timeline."""
+
+    # Start after this sequence number; default: only new events. `Last-Event-ID` does the same.
+    after: NotRequired[int]
 
 
 # InstanceId

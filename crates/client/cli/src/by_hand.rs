@@ -72,6 +72,9 @@ fn events() -> Command {
              profile's project, else its tenant, else the platform.",
         )
         .args(scope())
+        .arg(Arg::new("instance").long("instance").value_name("INSTANCE").conflicts_with_all(["tenant", "platform"]).help(
+            "Only the timeline of this app instance: its own events, and those of its members and of what belongs to them",
+        ))
         .arg(
             Arg::new("follow").long("follow").short('f').action(ArgAction::SetTrue).help("Follow new events"),
         )

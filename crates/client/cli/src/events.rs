@@ -1,5 +1,7 @@
 //! `muster events`: one line per event, stored ones first, then live ones.
 
+use std::collections::VecDeque;
+
 use clap::ArgMatches;
 use muster_sdk::describe::{Description, Endpoint};
 use muster_sdk::{Arguments, EventStream, Follow, Item};
@@ -21,31 +23,47 @@ pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()
     let connection = context.connect()?;
     let description = Description::embedded();
     let missing = || Failure::usage("the API no longer has events");
-    let list = description.endpoint("event_list").ok_or_else(missing)?;
+    let instance = matches.get_one::<String>("instance").cloned();
+    if instance.is_some() && place.project.is_none() {
+        return Err(Failure::usage("name the instance's project with --project"));
+    }
+    let (list, stream) = match instance {
+        Some(_) => ("instance_event_list", "instance_event_stream"),
+        None => ("event_list", "event_stream"),
+    };
+    let list = description.endpoint(list).ok_or_else(missing)?;
+    let words = match &instance {
+        Some(instance) => format!("{instance} in {}", place.words()),
+        None => place.words(),
+    };
+    let mut selected = Follow { tenant: place.tenant, project: place.project, instance, after: None };
     let wanted = matches.get_one::<String>("type").map(String::as_str);
     let follow = matches.get_flag("follow");
     let last = matches.get_one::<i64>("last").copied().or((!follow).then_some(LATEST));
     let after = match (matches.get_one::<i64>("after").copied(), last) {
         (Some(after), _) => Some(after),
-        (None, Some(last)) => Some((newest(&connection, list, &place).await? - last).max(0)),
+        (None, Some(last)) if selected.instance.is_some() => {
+            Some(before_the_last(&connection, list, &selected, last).await?)
+        }
+        (None, Some(last)) => Some((newest(&connection, list, selected.place()).await? - last).max(0)),
         (None, None) => None,
     };
     if follow {
-        eprintln!("following {}; Ctrl-C ends it", place.words());
-        let stream = description.endpoint("event_stream").ok_or_else(missing)?;
-        let follow = Follow { tenant: place.tenant, project: place.project, after };
-        let events = EventStream::open(&connection, &follow).await;
+        eprintln!("following {words}; Ctrl-C ends it");
+        let stream = description.endpoint(stream).ok_or_else(missing)?;
+        selected.after = after;
+        let events = EventStream::open(&connection, &selected).await;
         return go_on(context, events.map_err(|error| Failure::call(Some(stream), error))?, stream, wanted)
             .await;
     }
     let mut after = after.unwrap_or(0);
     let mut count = 0_usize;
     loop {
-        let mut query = place.query();
-        query.push(("after".to_owned(), after.to_string()));
-        query.push(("page_size".to_owned(), "200".to_owned()));
-        query.extend(wanted.map(|wanted| ("event_type".to_owned(), wanted.to_owned())));
-        let page = call(&connection, list, &Arguments { query, ..Arguments::default() }).await?;
+        let mut arguments = selected.place();
+        arguments.query.push(("after".to_owned(), after.to_string()));
+        arguments.query.push(("page_size".to_owned(), "200".to_owned()));
+        arguments.query.extend(wanted.map(|wanted| ("event_type".to_owned(), wanted.to_owned())));
+        let page = call(&connection, list, &arguments).await?;
         for event in page["items"].as_array().into_iter().flatten() {
             count += 1;
             say(&line(context, event))?;
@@ -57,16 +75,42 @@ pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()
         after = next;
     }
     if count == 0 && context.output == Output::Table {
-        eprintln!("no events of {}", place.words());
+        eprintln!("no events of {words}");
     }
     Ok(())
 }
 
-async fn newest(connection: &muster_sdk::Connection, list: &Endpoint, place: &Place) -> Result<i64> {
-    let mut query = place.query();
-    query.push(("page_size".to_owned(), "1".to_owned()));
-    let page = call(connection, list, &Arguments { query, ..Arguments::default() }).await?;
+async fn newest(connection: &muster_sdk::Connection, list: &Endpoint, mut place: Arguments) -> Result<i64> {
+    place.query.push(("page_size".to_owned(), "1".to_owned()));
+    let page = call(connection, list, &place).await?;
     Ok(page["sealed_up_to"].as_i64().unwrap_or(0))
+}
+
+/// Returns the number before the last events of a timeline, whose numbers have gaps.
+async fn before_the_last(
+    connection: &muster_sdk::Connection,
+    list: &Endpoint,
+    selected: &Follow,
+    last: i64,
+) -> Result<i64> {
+    let (mut after, mut numbers) = (0, VecDeque::new());
+    loop {
+        let mut arguments = selected.place();
+        arguments.query.push(("after".to_owned(), after.to_string()));
+        arguments.query.push(("page_size".to_owned(), "200".to_owned()));
+        let page = call(connection, list, &arguments).await?;
+        let next = page["next_after"].as_i64().unwrap_or(after);
+        if next <= after {
+            return Ok(numbers.front().map_or(after, |first| first - 1));
+        }
+        after = next;
+        numbers.extend(
+            page["items"].as_array().into_iter().flatten().filter_map(|event| event["sequence"].as_i64()),
+        );
+        while i64::try_from(numbers.len()).is_ok_and(|count| count > last) {
+            numbers.pop_front();
+        }
+    }
 }
 
 async fn go_on(

@@ -7,9 +7,11 @@ use muster_sdk::describe::{Description, Endpoint};
 const ALONE: [(&str, &str); 2] = [("whoami", "whoami"), ("can_i", "can-i")];
 
 /// Endpoints covered by hand-written commands, because they are streams, logins or more than one call.
-pub(crate) const BY_HAND: [(&str, &[&str]); 8] = [
+pub(crate) const BY_HAND: [(&str, &[&str]); 10] = [
     ("audit_export", &["audit", "export"]),
     ("event_stream", &["events"]),
+    ("instance_event_list", &["events"]),
+    ("instance_event_stream", &["events"]),
     ("session_create", &["login"]),
     ("session_delete", &["login"]),
     ("status_get", &["status"]),

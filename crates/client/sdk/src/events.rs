@@ -17,8 +17,32 @@ pub struct Follow {
     pub tenant: Option<String>,
     /// A project's stream, by name or id.
     pub project: Option<String>,
+    /// Only the timeline of this instance of the project.
+    pub instance: Option<String>,
     /// Start after this sequence number; default: only new events.
     pub after: Option<i64>,
+}
+
+impl Follow {
+    /// Returns the parameters that select the stream, for its list too.
+    pub fn place(&self) -> Arguments {
+        let named = |pairs: [(&str, &Option<String>); 2]| {
+            pairs
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+                .collect::<Vec<_>>()
+        };
+        match &self.instance {
+            Some(_) => Arguments {
+                path: named([("project", &self.project), ("instance", &self.instance)]).into_iter().collect(),
+                ..Arguments::default()
+            },
+            None => Arguments {
+                query: named([("tenant", &self.tenant), ("project", &self.project)]),
+                ..Arguments::default()
+            },
+        }
+    }
 }
 
 /// Item of a stream.
@@ -38,7 +62,9 @@ pub enum Item {
 #[derive(Debug)]
 pub struct EventStream {
     connection: Connection,
-    query: Vec<(String, String)>,
+    endpoint: &'static str,
+    /// Path and query of the stream.
+    place: Arguments,
     /// Last sequence number received, to resume after it.
     last: Option<String>,
     chunks: Option<Chunks>,
@@ -55,16 +81,15 @@ impl EventStream {
     /// A start at "now" is first turned into a sequence number: a connection lost before the first event would otherwise
     /// have no position to resume from, and miss events.
     pub async fn open(connection: &Connection, follow: &Follow) -> Result<Self, Error> {
-        let scope = [("tenant", &follow.tenant), ("project", &follow.project)];
-        let query: Vec<(String, String)> =
-            scope.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+        let place = follow.place();
         let last = match follow.after {
             Some(after) => Some(after.to_string()),
-            None => newest(connection, &query).await?,
+            None => newest(connection, follow, place.clone()).await?,
         };
         let mut stream = Self {
             connection: connection.clone(),
-            query,
+            endpoint: if follow.instance.is_some() { "instance_event_stream" } else { "event_stream" },
+            place,
             last,
             chunks: None,
             parser: Parser::default(),
@@ -128,10 +153,10 @@ impl EventStream {
 
     async fn connect(&mut self) -> Result<(), Error> {
         let operation = Description::embedded()
-            .endpoint("event_stream")
+            .endpoint(self.endpoint)
             .ok_or_else(|| Error::Setup("the API has no event stream".to_owned()))?;
         let headers = self.last.iter().map(|last| ("Last-Event-ID".to_owned(), last.clone())).collect();
-        let arguments = Arguments { query: self.query.clone(), headers, ..Arguments::default() };
+        let arguments = Arguments { headers, ..self.place.clone() };
         self.parser = Parser::default();
         match self.connection.call(operation, &arguments).await?.body {
             Body::Stream(chunks) => self.chunks = Some(chunks),
@@ -157,11 +182,15 @@ impl EventStream {
 }
 
 /// Returns the newest sequence number of a stream; `None` if the caller may follow but not list it.
-async fn newest(connection: &Connection, scope: &[(String, String)]) -> Result<Option<String>, Error> {
-    let Some(list) = Description::embedded().endpoint("event_list") else { return Ok(None) };
-    let mut query = scope.to_vec();
-    query.push(("page_size".to_owned(), "1".to_owned()));
-    match connection.call(list, &Arguments { query, ..Arguments::default() }).await {
+async fn newest(
+    connection: &Connection,
+    follow: &Follow,
+    mut place: Arguments,
+) -> Result<Option<String>, Error> {
+    let list = if follow.instance.is_some() { "instance_event_list" } else { "event_list" };
+    let Some(list) = Description::embedded().endpoint(list) else { return Ok(None) };
+    place.query.push(("page_size".to_owned(), "1".to_owned()));
+    match connection.call(list, &place).await {
         Ok(response) => Ok(response.json()["sealed_up_to"].as_i64().map(|number| number.to_string())),
         Err(Error::Problem(_)) => Ok(None),
         Err(error) => Err(error),

@@ -1907,8 +1907,12 @@ pub struct Event {
     pub data: ::serde_json::Map<String, ::serde_json::Value>,
     pub id: EventId,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub instanceid: Option<InstanceId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memberid: Option<MemberId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub projectid: Option<ProjectId>,
-    ///Sequence number in the requested stream, from 1, without gaps.
+    ///Sequence number in the requested stream, from 1, without gaps; on an instance's timeline, the one in its project's stream.
     pub sequence: i64,
     ///Event source.
     pub source: String,

@@ -41,6 +41,13 @@ pub struct Actor {
     pub name: String,
 }
 
+impl Actor {
+    /// Returns the platform as an actor, and which part of it acts.
+    pub fn platform(part: impl Into<String>) -> Self {
+        Self { kind: "platform".to_owned(), id: "platform".to_owned(), name: part.into() }
+    }
+}
+
 /// Target of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {

@@ -1,11 +1,14 @@
 //! Events for timelines, streams and webhooks.
 
+use std::str::FromStr;
+
 use jiff::Timestamp;
-use muster_ids::{EventId, ProjectId, TenantId};
+use muster_ids::{EventId, InstanceId, MemberId, ProjectId, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Scope;
+use crate::member::Member;
 
 macro_rules! event_types {
     ($($variant:ident = $word:literal, $meaning:literal;)*) => {
@@ -172,7 +175,46 @@ event_types! {
     WebhookGaveUp = "webhook.gave_up", "A webhook was disabled after a day of failed deliveries.";
 }
 
-/// An event as its command writes it: everything but its sequence numbers.
+/// The app instance and the member whose timelines show an event or an operation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The instance.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instance_id: Option<InstanceId>,
+    /// The member.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub member_id: Option<MemberId>,
+}
+
+impl Timeline {
+    /// Returns the timeline of an instance alone.
+    pub fn of_instance(id: InstanceId) -> Self {
+        Self { instance_id: Some(id), member_id: None }
+    }
+
+    /// Returns the timeline of a member.
+    pub fn of_member(member: &Member) -> Self {
+        Self { instance_id: Some(member.instance_id), member_id: Some(member.id) }
+    }
+
+    /// Returns the timeline that a resource's path names, if it is that of an instance or a member.
+    pub fn of_path(path: &str) -> Self {
+        fn after<I: FromStr>(path: &str, collection: &str) -> Option<I> {
+            path.split('/').skip_while(|segment| *segment != collection).nth(1)?.parse().ok()
+        }
+        Self { instance_id: after(path, "app-instances"), member_id: after(path, "members") }
+    }
+
+    /// Returns this timeline, and the other one where this one names no instance.
+    pub fn or(self, other: Self) -> Self {
+        if self.instance_id.is_some() { self } else { other }
+    }
+}
+
+/// A new event: its type, the path of its subject, and its data.
+pub type NewEvent = (EventType, String, Value);
+
+/// An event as the outbox stores it: everything but its sequence numbers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Draft {
     /// Its id.
@@ -190,6 +232,9 @@ pub struct Draft {
     /// Its project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
+    /// The timelines that show it.
+    #[serde(flatten)]
+    pub timeline: Timeline,
     /// Correlation id.
     pub correlation_id: String,
     /// Actor of the command.

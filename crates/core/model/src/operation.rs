@@ -7,6 +7,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Scope;
+use crate::audit::Actor;
+use crate::event::Timeline;
 use crate::state::states;
 
 states! {
@@ -178,18 +180,6 @@ pub struct Blocked {
     #[serde(default)]
     pub by_deadline: bool,
 }
-
-/// The requester.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedBy {
-    /// `user`, `service_account` or `platform`.
-    pub kind: String,
-    /// The id.
-    pub id: String,
-    /// The name.
-    pub name: String,
-}
-
 /// An operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Operation {
@@ -207,8 +197,11 @@ pub struct Operation {
     pub subject_id: Uuid,
     /// Name of the subject.
     pub subject_name: String,
+    /// The timelines that show its events.
+    #[serde(default)]
+    pub timeline: Timeline,
     /// The requester.
-    pub asked_by: AskedBy,
+    pub asked_by: Actor,
     /// Correlation id.
     pub correlation_id: String,
     /// Current state.

@@ -184,7 +184,7 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
             "description": "The version that you read, in quotes, or * for the current one.",
             "schema": {"type": "string", "pattern": "^(\\*|\"[0-9]{1,18}\")$"}}));
     }
-    if endpoint.id == "event_stream" {
+    if matches!(endpoint.answer, Answer::EventStream(_)) {
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
             "description": "The number of the last received event.", "schema": {"type": "string", "pattern": "^[0-9]{1,15}$"}}));

@@ -1,7 +1,7 @@
 //! Events.
 
 use jiff::Timestamp;
-use muster_ids::{EventId, ProjectId, TenantId};
+use muster_ids::{EventId, InstanceId, MemberId, ProjectId, TenantId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -25,7 +25,7 @@ pub struct Event {
     pub subject: String,
     /// Time of occurrence.
     pub time: Timestamp,
-    /// Sequence number in the requested stream, from 1, without gaps.
+    /// Sequence number in the requested stream, from 1, without gaps; on an instance's timeline, the one in its project's stream.
     pub sequence: i64,
     /// Correlation id, shared with the request, audit and logs.
     pub correlationid: String,
@@ -37,6 +37,12 @@ pub struct Event {
     /// Project, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub projectid: Option<ProjectId>,
+    /// The app instance whose timeline shows it, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instanceid: Option<InstanceId>,
+    /// The member whose timeline shows it, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memberid: Option<MemberId>,
     /// Details.
     #[schema(value_type = Object)]
     pub data: Object,
@@ -78,6 +84,30 @@ pub struct EventStreamQuery {
     pub after: Option<i64>,
 }
 
+/// Selects events of an instance's timeline.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InstanceEventListQuery {
+    /// Only events after this sequence number.
+    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
+    pub after: Option<i64>,
+    /// Only events of this type; a trailing `*` is a wildcard.
+    #[schema(max_length = 200)]
+    pub event_type: Option<String>,
+    /// Maximum number of items; default: 50.
+    #[schema(minimum = 1, maximum = 200)]
+    pub page_size: Option<u16>,
+}
+
+/// Selects a position in an instance's timeline.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InstanceEventStreamQuery {
+    /// Start after this sequence number; default: only new events. `Last-Event-ID` does the same.
+    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
+    pub after: Option<i64>,
+}
+
 /// A page of events.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventPage {
@@ -104,4 +134,28 @@ pub const ENDPOINTS: &[Endpoint] = &[
              reset` means that the requested position is no longer stored; `event: end` gives the reason for \
              the end of the stream.",
         ),
+    Endpoint::read(
+        "instance_event_list",
+        "/v1/projects/{project}/app-instances/{instance}/events",
+        shape::<EventPage>(),
+    )
+    .needs("event.list")
+    .query(shape::<InstanceEventListQuery>())
+    .summary("List the timeline of an instance")
+    .description(
+        "Events of the instance, its members and the operations, adapter steps, allocations and cells that belong to them. They are \
+         numbered as in the project's stream, so the numbers have gaps.",
+    ),
+    Endpoint::stream(
+        "instance_event_stream",
+        "/v1/projects/{project}/app-instances/{instance}/events/stream",
+        Answer::EventStream(shape::<Event>()),
+    )
+    .needs("event.stream")
+    .query(shape::<InstanceEventStreamQuery>())
+    .summary("Follow the timeline of an instance live")
+    .description(
+        "Server-sent events, as of the project's stream: `id` is the number there. Reconnect with `Last-Event-ID`. A new instance \
+         of the same name has another timeline.",
+    ),
 ];

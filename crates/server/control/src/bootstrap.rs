@@ -3,8 +3,9 @@
 
 use jiff::SignedDuration;
 use muster_db::StoreError;
-use muster_ids::{AuditId, RoleBindingId, TokenId, UserId};
-use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_ids::{RoleBindingId, TokenId, UserId};
+use muster_model::audit::Target;
+use muster_model::origin::{Audited, Origin};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
 use muster_model::{Labels, Role, RoleBinding, Scope, User};
 use serde_json::json;
@@ -69,28 +70,9 @@ pub async fn first_start(
         version: 1,
         parent_id: None,
     };
-    let entry = Entry {
-        id: env.id::<AuditId>(),
-        at: now,
-        actor: Actor {
-            kind: "platform".to_owned(),
-            id: "platform".to_owned(),
-            name: "first start".to_owned(),
-        },
-        action: "platform.first_start".to_owned(),
-        outcome: Outcome::Succeeded,
-        code: None,
-        target: Some(Target {
-            kind: "user".to_owned(),
-            id: user.id.to_string(),
-            name: Some(user.email.clone()),
-        }),
-        tenant_id: None,
-        project_id: None,
-        correlation_id: muster_model::hex::encode(&env.bytes::<16>()),
-        count: 1,
-        detail: json!({}),
-    };
+    let origin = Origin::platform(env, Scope::Platform, "first start");
+    let named = Target { kind: "user".to_owned(), id: user.id.to_string(), name: Some(user.email.clone()) };
+    let audited = Audited::success("platform.first_start", named, json!({}));
     let made = FirstStart { operator_token: secret, operator_email: user.email.clone() };
     let mut tx = platform.store.begin().await?;
     let written = async {
@@ -98,7 +80,7 @@ pub async fn first_start(
         tx.user_insert(&user).await?;
         tx.role_binding_insert(&binding).await?;
         tx.token_insert(&token, made.operator_token.hash()).await?;
-        tx.outbox_append(env.uuid(), "platform", &json!(entry).to_string(), "[]").await
+        tx.outbox_append(env, &origin, Some(audited), Vec::new()).await
     };
     match written.await {
         Ok(()) => {

@@ -2,7 +2,6 @@
 
 use futures::future::BoxFuture;
 use muster_db::Tx;
-use muster_ids::EventId;
 use muster_model::Scope;
 use muster_model::audit::Target;
 use muster_model::event::{Draft, EventType};
@@ -82,17 +81,11 @@ impl PreparedCommand {
     /// Adds an event. Its data is also the detail of the audit entry; neither may hold a secret.
     pub fn event(mut self, cx: &Cx, event_type: EventType, subject: String, data: Value) -> Self {
         self.detail = data.clone();
-        self.events.push(Draft {
-            id: cx.platform.env.id::<EventId>(),
-            event_type: event_type.as_str().to_owned(),
-            subject,
-            at: cx.now,
-            tenant_id: self.scope.tenant(),
-            project_id: self.scope.project(),
-            correlation_id: cx.correlation_id.clone(),
-            actor_id: self.actor.as_ref().map_or_else(|| cx.actor_id(), |actor| actor.id.clone()),
-            data,
-        });
+        let mut origin = cx.origin(self.scope);
+        if let Some(actor) = &self.actor {
+            origin.actor = actor.clone();
+        }
+        self.events.push(origin.draft(&cx.platform.env, (event_type, subject, data)));
         self
     }
 

@@ -2,62 +2,35 @@
 //! Commands do not use this; the command pipeline writes theirs.
 
 use muster_db::Tx;
-use muster_ids::{AuditId, EventId};
 use muster_model::Scope;
-use muster_model::audit::{Entry, Outcome, Target};
-use muster_model::event::{Draft, EventType};
-use serde_json::Value;
+use muster_model::audit::Actor;
+use muster_model::event::{NewEvent, Timeline};
+use muster_model::origin::{Audited, Origin};
 
 use crate::Cx;
 use crate::pipeline::actor_of;
 
-/// An event: its type, the path of its subject, and its data.
-pub(crate) type EventDraft = (EventType, String, Value);
-
-/// An audit entry.
-pub(crate) struct Audited {
-    /// Action as `noun.verb`.
-    pub(crate) action: &'static str,
-    /// Target of the action.
-    pub(crate) target: Target,
-    /// Further detail.
-    pub(crate) detail: Value,
-}
-
 impl Cx {
-    /// Appends events and the audit entry to the outbox; the caller wakes the sealer after the commit. Does nothing if both
-    /// are empty.
+    /// Returns the request as the origin of a change in `scope`.
+    pub(crate) fn origin(&self, scope: Scope) -> Origin {
+        Origin {
+            at: self.now,
+            scope,
+            correlation_id: self.correlation_id.clone(),
+            actor: actor_of(self),
+            timeline: Timeline::default(),
+        }
+    }
+
+    /// Appends events and the audit entry to the outbox; the caller wakes the sealer after the commit.
     pub(crate) async fn outbox_append(
         &self,
         tx: &mut Tx,
-        scope: Scope,
+        origin: &Origin,
         audited: Option<Audited>,
-        events: Vec<EventDraft>,
+        events: Vec<NewEvent>,
     ) -> muster_db::Result<()> {
-        if audited.is_none() && events.is_empty() {
-            return Ok(());
-        }
-        let env = &self.platform.env;
-        let entry = audited.map(|audited| Entry {
-            id: env.id::<AuditId>(),
-            at: self.now,
-            actor: actor_of(self),
-            action: audited.action.to_owned(),
-            outcome: Outcome::Succeeded,
-            code: None,
-            target: Some(audited.target),
-            tenant_id: scope.tenant(),
-            project_id: scope.project(),
-            correlation_id: self.correlation_id.clone(),
-            count: 1,
-            detail: audited.detail,
-        });
-        let drafts = self.drafts(scope, &self.actor_id(), events);
-        let entry = entry
-            .map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON"))
-            .unwrap_or_default();
-        let drafts = serde_json::to_string(&drafts).expect("events are JSON");
-        tx.outbox_append(env.uuid(), &scope.chain(), &entry, &drafts).await
+        tx.outbox_append(&self.platform.env, origin, audited, events).await
     }
 
     /// Appends events that the platform itself caused: without a command, there is no audit entry.
@@ -65,25 +38,10 @@ impl Cx {
         &self,
         tx: &mut Tx,
         scope: Scope,
-        events: Vec<EventDraft>,
+        timeline: Timeline,
+        events: Vec<NewEvent>,
     ) -> muster_db::Result<()> {
-        let drafts = self.drafts(scope, "platform", events);
-        let drafts = serde_json::to_string(&drafts).expect("events are JSON");
-        tx.outbox_append(self.platform.env.uuid(), &scope.chain(), "", &drafts).await
-    }
-
-    fn drafts(&self, scope: Scope, actor_id: &str, events: Vec<EventDraft>) -> Vec<Draft> {
-        let draft = |(event_type, subject, data): EventDraft| Draft {
-            id: self.platform.env.id::<EventId>(),
-            event_type: event_type.as_str().to_owned(),
-            subject,
-            at: self.now,
-            tenant_id: scope.tenant(),
-            project_id: scope.project(),
-            correlation_id: self.correlation_id.clone(),
-            actor_id: actor_id.to_owned(),
-            data,
-        };
-        events.into_iter().map(draft).collect()
+        let origin = Origin { actor: Actor::platform("platform"), timeline, ..self.origin(scope) };
+        self.outbox_append(tx, &origin, None, events).await
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use muster_api::Code;
 use muster_db::{CommandRecord, Replay, StoreError};
-use muster_ids::AuditId;
 use muster_model::Scope;
 use muster_model::audit::{Actor, Entry, Outcome, Target};
+use muster_model::origin::Audited;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
@@ -110,20 +110,11 @@ async fn carry_out(cx: &Cx, command: &Command, commit: PreparedCommand) -> Resul
         }
     };
     let detail = audit_detail(&command.action, detail, before, &answer.body);
-    let entry = Entry {
-        id: cx.platform.env.id::<AuditId>(),
-        at: cx.now,
-        actor: actor.unwrap_or_else(|| actor_of(cx)),
-        action: command.action.clone(),
-        outcome: Outcome::Succeeded,
-        code: None,
-        target: Some(target),
-        tenant_id: scope.tenant(),
-        project_id: scope.project(),
-        correlation_id: cx.correlation_id.clone(),
-        count: 1,
-        detail,
-    };
+    let mut origin = cx.origin(scope);
+    if let Some(actor) = actor {
+        origin.actor = actor;
+    }
+    let entry = origin.entry(&cx.platform.env, Audited::success(&command.action, target, detail));
     let record = CommandRecord {
         actor_id: cx.actor_id(),
         route: command.route.clone(),
@@ -283,20 +274,15 @@ async fn note_refusal(cx: &Cx, command: &Command, error: &Error) {
         return;
     }
     let denied = matches!(error.code, Code::PermissionDenied | Code::NotFound);
-    let entry = Entry {
-        id: cx.platform.env.id::<AuditId>(),
-        at: cx.now,
-        actor: actor_of(cx),
+    let audited = Audited {
         action: command.action.clone(),
+        target: Target { kind: "route".to_owned(), id: command.route.clone(), name: None },
         outcome: if denied { Outcome::Denied } else { Outcome::Refused },
         code: Some(error.code.as_str().to_owned()),
-        target: Some(Target { kind: "route".to_owned(), id: command.route.clone(), name: None }),
-        tenant_id: actor.principal.tenant(),
-        project_id: None,
-        correlation_id: cx.correlation_id.clone(),
-        count: 1,
         detail: json!({"detail": error.detail}),
     };
+    let scope = Scope::from_columns(actor.principal.tenant(), None);
+    let entry = cx.origin(scope).entry(&cx.platform.env, audited);
     cx.count_refusal(&entry).await;
 }
 

@@ -64,7 +64,7 @@ impl Platform {
                 }
                 continue;
             };
-            let filter = EventFilter { after: last, event_type: None, limit: 500 };
+            let filter = EventFilter { after: last, limit: 500, ..EventFilter::default() };
             match self.store.event_list(Scope::Platform, &filter).await {
                 Ok(events) if events.is_empty() => {
                     // Poll as a fallback: a lost notification costs a second, never an event.

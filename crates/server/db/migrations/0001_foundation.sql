@@ -178,12 +178,15 @@ CREATE TABLE events (
     tenant_sequence BIGINT,
     project_id UUID,
     project_sequence BIGINT,
+    instance_id UUID,
+    member_id UUID,
     correlation_id TEXT NOT NULL,
     actor_id TEXT NOT NULL,
     data JSONB NOT NULL
 );
 CREATE UNIQUE INDEX events_of_tenant ON events (tenant_id, tenant_sequence) WHERE tenant_id IS NOT NULL;
 CREATE UNIQUE INDEX events_of_project ON events (project_id, project_sequence) WHERE project_id IS NOT NULL;
+CREATE INDEX events_of_instance ON events (instance_id, project_sequence) WHERE instance_id IS NOT NULL;
 
 CREATE TABLE leases (
     name TEXT NOT NULL PRIMARY KEY,

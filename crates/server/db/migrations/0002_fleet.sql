@@ -241,6 +241,9 @@ CREATE TABLE operations (
     subject_kind TEXT NOT NULL,
     subject_id UUID NOT NULL,
     subject_name TEXT NOT NULL,
+    -- The timelines that show its events.
+    instance_id UUID,
+    member_id UUID,
     asked_by JSONB NOT NULL,
     correlation_id TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('accepted', 'running', 'verifying', 'compensating', 'blocked', 'succeeded', 'partial', 'failed', 'cancelled', 'superseded')),

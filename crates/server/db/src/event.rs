@@ -1,7 +1,8 @@
 //! Sealed events.
 
+use muster_ids::InstanceId;
 use muster_model::Scope;
-use muster_model::event::{Draft, Event, stream_name};
+use muster_model::event::{Draft, Event, Timeline, stream_name};
 
 use crate::sql::{Row, args, both, statements};
 use crate::{Result, Store};
@@ -9,7 +10,7 @@ use crate::{Result, Store};
 macro_rules! columns {
     () => {
         "SELECT platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id, project_sequence,
-                correlation_id, actor_id, data
+                correlation_id, actor_id, data, instance_id, member_id
          FROM events "
     };
 }
@@ -23,6 +24,8 @@ statements! {
         ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY tenant_sequence LIMIT $6"));
     EVENT_LIST_PROJECT = both(concat!(columns!(), "WHERE project_id = $7 AND project_sequence > $1 AND ($2 OR type = $3 OR
         ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY project_sequence LIMIT $6"));
+    EVENT_LIST_INSTANCE = both(concat!(columns!(), "WHERE instance_id = $7 AND project_sequence > $1 AND ($2 OR type = $3 OR
+        ($4 AND substr(type, 1, length($5)) = $5)) ORDER BY project_sequence LIMIT $6"));
     EVENT_STREAM_HEAD = both("SELECT sequence, pruned_sequence FROM streams WHERE name = $1");
 }
 
@@ -31,6 +34,8 @@ statements! {
 pub struct EventFilter {
     /// Only events after this number.
     pub after: i64,
+    /// Only those on the timeline of this instance, which belongs to the project.
+    pub instance: Option<InstanceId>,
     /// Only this type; a trailing `*` matches any suffix.
     pub event_type: Option<String>,
     /// Maximum number of events.
@@ -52,6 +57,7 @@ fn event(row: &Row) -> Result<Event> {
             correlation_id: row.get(9)?,
             actor_id: row.get(10)?,
             data: row.get(11)?,
+            timeline: Timeline { instance_id: row.get(12)?, member_id: row.get(13)? },
         },
     })
 }
@@ -70,6 +76,10 @@ impl Store {
             filter.limit
         ];
         let sql = match scope {
+            _ if let Some(instance) = filter.instance => {
+                args.extend(args![instance]);
+                &EVENT_LIST_INSTANCE
+            }
             Scope::Platform => &EVENT_LIST_PLATFORM,
             Scope::Tenant(tenant) => {
                 args.extend(args![tenant]);

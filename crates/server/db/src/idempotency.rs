@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use muster_ids::{ProjectId, TenantId};
+use muster_ids::{Env, ProjectId, TenantId};
 use muster_model::Scope;
+use muster_model::event::{Draft, NewEvent};
+use muster_model::origin::{Audited, Origin};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -161,7 +163,7 @@ impl Tx {
     pub async fn record_command(&mut self, record: &CommandRecord) -> Result<bool> {
         let chain = record.scope.chain();
         let Some(key) = &record.key else {
-            self.outbox_append(record.outbox_id, &chain, &record.entry, &record.events).await?;
+            self.outbox_insert(record.outbox_id, &chain, &record.entry, &record.events).await?;
             return Ok(true);
         };
         let mut args = args![
@@ -187,12 +189,31 @@ impl Tx {
         if self.execute(&IDEMPOTENCY_INSERT, args).await? == 0 {
             return Ok(false);
         }
-        self.outbox_append(record.outbox_id, &chain, &record.entry, &record.events).await?;
+        self.outbox_insert(record.outbox_id, &chain, &record.entry, &record.events).await?;
         Ok(true)
     }
 
-    /// Appends an audit entry and events to the outbox.
-    pub async fn outbox_append(&mut self, id: Uuid, chain: &str, entry: &str, events: &str) -> Result<()> {
+    /// Appends events, and an audit entry if there is one, to the outbox; the caller wakes the sealer after the commit. Does nothing
+    /// without either.
+    pub async fn outbox_append(
+        &mut self,
+        env: &Env,
+        origin: &Origin,
+        audited: Option<Audited>,
+        events: Vec<NewEvent>,
+    ) -> Result<()> {
+        if audited.is_none() && events.is_empty() {
+            return Ok(());
+        }
+        let entry = audited.map(|audited| origin.entry(env, audited));
+        let entry = entry.map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON"));
+        let events: Vec<Draft> = events.into_iter().map(|event| origin.draft(env, event)).collect();
+        let events = serde_json::to_string(&events).expect("events are JSON");
+        self.outbox_insert(env.uuid(), &origin.scope.chain(), &entry.unwrap_or_default(), &events).await
+    }
+
+    /// Inserts a row of the outbox as it is.
+    pub async fn outbox_insert(&mut self, id: Uuid, chain: &str, entry: &str, events: &str) -> Result<()> {
         self.execute(&OUTBOX_APPEND, args![id, chain, entry, events]).await.map(drop)
     }
 

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::{AllocationId, NodeId, OperationId, ProjectId};
+use muster_model::event::Timeline;
 use muster_model::operation::{Operation, OperationState};
 use serde_json::Value as Json;
 use uuid::Uuid;
@@ -13,14 +14,15 @@ macro_rules! columns {
     () => {
         "id, kind, tenant_id, project_id, subject_kind, subject_id, subject_name, asked_by, correlation_id, state, input,
          exclusive_locks, steps, items, waiting, blocked, reason, message, cancel_requested, supersedes, parent_id, due_at,
-         deadline_at, generation, wakes, created_at, updated_at, version, shared_locks"
+         deadline_at, generation, wakes, created_at, updated_at, version, shared_locks,
+         instance_id, member_id"
     };
 }
 
 statements! {
     OPERATION_OPEN = both(concat!("INSERT INTO operations (", columns!(), ", holder, leased_until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-                 $24, $25, $26, $27, $28, $29, '', $30)"));
+                 $24, $25, $26, $27, $28, $29, $30, $31, '', $32)"));
     OPERATION_GET = both(concat!("SELECT ", columns!(), " FROM operations WHERE id = $1"));
     OPERATION_OF_SUBJECT = both(concat!("SELECT ", columns!(), " FROM operations WHERE subject_id = $1 ORDER BY id"));
     OPERATION_LOCKING = both(concat!("SELECT ", columns!(), " FROM operations
@@ -175,6 +177,7 @@ fn operation(row: &Row) -> Result<Operation> {
         finished_at: None,
         version: row.get(27)?,
         shared_locks: json(row.get(28)?, "shared_locks")?,
+        timeline: Timeline { instance_id: row.get(29)?, member_id: row.get(30)? },
     })
 }
 
@@ -338,6 +341,8 @@ impl Tx {
             operation.updated_at,
             operation.version,
             to_json(&operation.shared_locks),
+            operation.timeline.instance_id,
+            operation.timeline.member_id,
             Timestamp::UNIX_EPOCH
         ];
         self.execute(&OPERATION_OPEN, args).await?;

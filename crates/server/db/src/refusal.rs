@@ -22,7 +22,7 @@ impl Tx {
         let args = args![&entry.actor.id, &entry.action, code, minute, &text, &chain];
         let rows = self.fetch_all(&REFUSAL_COUNT, args).await?;
         let count: i64 = rows.first().map(|row| row.get(0)).transpose()?.unwrap_or(1);
-        if count == 1 { self.outbox_append(id, &chain, &text, "[]").await } else { Ok(()) }
+        if count == 1 { self.outbox_insert(id, &chain, &text, "[]").await } else { Ok(()) }
     }
 
     /// Takes the counts of past minutes: the count, and the last entry.

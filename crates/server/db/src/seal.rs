@@ -36,16 +36,16 @@ statements! {
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
     EVENT_INSERT = pair(
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
-                             project_sequence, correlation_id, actor_id, data)
+                             project_sequence, correlation_id, actor_id, data, instance_id, member_id)
          SELECT platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id, project_sequence,
-                correlation_id, actor_id, data::jsonb
+                correlation_id, actor_id, data::jsonb, instance_id, member_id
          FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::uuid[], $7::bigint[],
-                     $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::text[])
+                     $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::text[], $13::uuid[], $14::uuid[])
               AS r (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id, project_sequence,
-                    correlation_id, actor_id, data)",
+                    correlation_id, actor_id, data, instance_id, member_id)",
         "INSERT INTO events (platform_sequence, id, type, subject, at, tenant_id, tenant_sequence, project_id,
-                             project_sequence, correlation_id, actor_id, data)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
+                             project_sequence, correlation_id, actor_id, data, instance_id, member_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
 }
 
 /// An outbox row.
@@ -194,7 +194,9 @@ fn event_rows(events: &[Json]) -> Vec<Vec<Value>> {
             event["project_sequence"].as_i64(),
             text(event, "correlation_id"),
             text(event, "actor_id"),
-            event["data"].clone()
+            event["data"].clone(),
+            uuid(event, "instance_id"),
+            uuid(event, "member_id")
         ]
     };
     events.iter().map(row).collect()
@@ -243,5 +245,7 @@ fn event_columns(events: &[Json]) -> Vec<Value> {
         text("correlation_id"),
         text("actor_id"),
         Value::Texts(events.iter().map(|event| Some(event["data"].to_string())).collect()),
+        uuid("instance_id"),
+        uuid("member_id"),
     ]
 }

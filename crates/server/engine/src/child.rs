@@ -6,6 +6,7 @@
 use jiff::Timestamp;
 use muster_db::{OperationChild, Result, StoreError, Tx};
 use muster_ids::OperationId;
+use muster_model::event::Timeline;
 use muster_model::operation::{Operation, OperationState};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -23,6 +24,8 @@ pub(crate) struct ChildRequest<'a> {
     pub(crate) subject_id: Uuid,
     /// Name of the subject.
     pub(crate) subject_name: String,
+    /// The timelines that show its events, if they are not the parent's.
+    pub(crate) timeline: Timeline,
     /// Input of the operation.
     pub(crate) input: Value,
     /// Deadline of the operation.
@@ -82,6 +85,7 @@ pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, child: ChildRequest<'_>) -> O
             subject_name: child.subject_name,
             exclusive_locks: vec![child.subject_id],
             shared_locks: Vec::new(),
+            timeline: child.timeline.or(cx.operation.timeline),
             asked_by: cx.operation.asked_by.clone(),
             correlation_id: cx.operation.correlation_id.clone(),
             input,

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::advance::{Turn, advance, turn};
 use crate::child::resume_parent;
 use crate::definition::{Definition, StepCx, Undo};
-use crate::outbox::{append, changed, end_entry, path};
+use crate::outbox::{append, changed, end, path};
 use crate::point::{Point, Points, Strike};
 use crate::step_outcome::{Effects, StepAction, StepOutcome};
 use crate::{Hooks, Releases, Timing, definition};
@@ -442,8 +442,7 @@ impl Engine {
         }
         tx.operation_end(&next, now).await?;
         resume_parent(&mut tx, &next, &self.timing, now).await?;
-        let entry = end_entry(&next, self.env.id(), now);
-        append(&self.env, &mut tx, &next, &effects, Some(entry), now).await?;
+        append(&self.env, &mut tx, &next, &effects, Some(end(&next)), now).await?;
         match tx.commit().await {
             Ok(()) => {}
             Err(StoreError::Unheard) => return Ok(Tick::Conflict),

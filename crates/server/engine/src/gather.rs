@@ -2,6 +2,7 @@
 
 use muster_db::{OperationChild, Result};
 use muster_ids::TypedId as _;
+use muster_model::event::Timeline;
 use muster_model::member::Member;
 use muster_model::operation::{Item, ItemState, OperationState};
 use serde_json::Value;
@@ -105,6 +106,7 @@ async fn gather_all(
                     subject_kind: "member",
                     subject_id: plan.member.id.uuid(),
                     subject_name: plan.member.name.clone(),
+                    timeline: Timeline::of_member(&plan.member),
                     input: plan.input,
                     deadline_at: cx.operation.deadline_at,
                 },

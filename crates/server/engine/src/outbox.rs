@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use muster_db::{StoreError, Tx};
-use muster_ids::{AuditId, Env, EventId, OperationId};
-use muster_model::audit::{Actor, Entry, Outcome, Target};
-use muster_model::event::{Draft, EventType};
+use muster_ids::Env;
+use muster_model::audit::{Outcome, Target};
+use muster_model::event::EventType;
 use muster_model::operation::{Operation, OperationState, StepState};
+use muster_model::origin::{Audited, Origin};
 use serde_json::{Value, json};
 
 use crate::Effects;
@@ -16,39 +17,17 @@ pub(crate) async fn append(
     tx: &mut Tx,
     operation: &Operation,
     effects: &Effects,
-    entry: Option<Entry>,
+    end: Option<Audited>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if effects.events.is_empty() && entry.is_none() {
-        return Ok(());
-    }
-    let drafts: Vec<Draft> = effects
-        .events
-        .iter()
-        .map(|(event_type, subject, data)| Draft {
-            id: env.id::<EventId>(),
-            event_type: event_type.as_str().to_owned(),
-            subject: subject.clone(),
-            at: now,
-            tenant_id: operation.tenant_id,
-            project_id: operation.project_id,
-            correlation_id: operation.correlation_id.clone(),
-            actor_id: operation.asked_by.id.clone(),
-            data: with_operation(data, operation.id),
-        })
-        .collect();
-    let entry =
-        entry.map(|entry| serde_json::to_string(&entry).expect("an audit entry is JSON")).unwrap_or_default();
-    let events = serde_json::to_string(&drafts).expect("events are JSON");
-    tx.outbox_append(env.uuid(), &operation.scope().chain(), &entry, &events).await
-}
-
-fn with_operation(data: &Value, id: OperationId) -> Value {
-    let mut data = data.clone();
-    if let Value::Object(object) = &mut data {
-        object.insert("operation_id".to_owned(), json!(id));
-    }
-    data
+    let events = effects.events.iter().map(|(event_type, subject, data)| {
+        let mut data = data.clone();
+        if let Value::Object(object) = &mut data {
+            object.insert("operation_id".to_owned(), json!(operation.id));
+        }
+        (*event_type, subject.clone(), data)
+    });
+    tx.outbox_append(env, &Origin::operation(operation, now), end, events.collect()).await
 }
 
 /// The path of an operation.
@@ -84,32 +63,20 @@ pub(crate) fn changed(before: &Operation, after: &Operation) -> Effects {
     effects
 }
 
-/// Builds the audit entry of the end; the start was audited with the command.
-pub(crate) fn end_entry(operation: &Operation, id: AuditId, now: Timestamp) -> Entry {
-    let outcome = match operation.state {
-        OperationState::Failed => Outcome::Failed,
-        _ => Outcome::Succeeded,
-    };
-    Entry {
-        id,
-        at: now,
-        actor: Actor {
-            kind: operation.asked_by.kind.clone(),
-            id: operation.asked_by.id.clone(),
-            name: operation.asked_by.name.clone(),
-        },
+/// Returns the audit entry of the end; the start was audited with the command.
+pub(crate) fn end(operation: &Operation) -> Audited {
+    Audited {
         action: operation.kind.clone(),
-        outcome,
-        code: operation.reason.clone(),
-        target: Some(Target {
+        target: Target {
             kind: operation.subject_kind.clone(),
             id: operation.subject_id.to_string(),
             name: Some(operation.subject_name.clone()),
-        }),
-        tenant_id: operation.tenant_id,
-        project_id: operation.project_id,
-        correlation_id: operation.correlation_id.clone(),
-        count: 1,
+        },
+        outcome: match operation.state {
+            OperationState::Failed => Outcome::Failed,
+            _ => Outcome::Succeeded,
+        },
+        code: operation.reason.clone(),
         detail: json!({"operation_id": operation.id, "state": operation.state, "message": operation.message}),
     }
 }

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use muster_ids::OperationId;
 use muster_model::Scope;
-use muster_model::operation::{AskedBy, Operation, OperationState, StepRecord};
+use muster_model::audit::Actor;
+use muster_model::event::Timeline;
+use muster_model::operation::{Operation, OperationState, StepRecord};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -22,12 +24,14 @@ pub struct OperationRequest {
     pub subject_id: Uuid,
     /// Name of the subject.
     pub subject_name: String,
+    /// The timelines that show its events.
+    pub timeline: Timeline,
     /// Exclusive locks, the subject included.
     pub exclusive_locks: Vec<Uuid>,
     /// Shared locks.
     pub shared_locks: Vec<Uuid>,
     /// The requester.
-    pub asked_by: AskedBy,
+    pub asked_by: Actor,
     /// Correlation id.
     pub correlation_id: String,
     /// Input of the operation.
@@ -50,6 +54,7 @@ pub fn accept(definition: &Definition, request: OperationRequest) -> Operation {
         subject_kind: request.subject_kind.to_owned(),
         subject_id: request.subject_id,
         subject_name: request.subject_name,
+        timeline: request.timeline,
         asked_by: request.asked_by,
         correlation_id: request.correlation_id,
         state: OperationState::Accepted,

@@ -11,7 +11,7 @@ use muster_manifest::{Check, Component, Manifest, Values, fill};
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellState};
 use muster_model::instance::Instance;
-use muster_model::member::{Member, MemberState};
+use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::task::{Task, TaskKind};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::{CellAct, ProbeOrder, Ran};
@@ -29,7 +29,7 @@ pub(crate) enum Proof {
     /// Verified, with this evidence.
     Seen(Evidence),
     /// Not verified, and why.
-    Not(String),
+    Not(MemberFailure, String),
 }
 
 /// Evidence of a verification.
@@ -124,6 +124,8 @@ enum ObservationState {
     Impossible(String),
     /// Nothing is left to run it in: the cell is dead, with this proof.
     Lost(Evidence),
+    /// Its own cell is dead, and the member should work.
+    Ended,
 }
 
 /// A result, and the request to obtain it anew.
@@ -208,7 +210,9 @@ fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], observations: Vec<Observat
                 let again_at =
                     first_asked(since).map(|began| (began, answered + pause(cx.now.duration_since(began))));
                 match again_at {
-                    Some((began, _)) if cx.now >= began + within => return Ok(Proof::Not(why)),
+                    Some((began, _)) if cx.now >= began + within => {
+                        return Ok(Proof::Not(MemberFailure::NotWitnessed, why));
+                    }
                     Some((_, until)) if cx.now < until => {
                         acts.push(StepOutcome::Wait { reason: why, until }.into());
                     }
@@ -218,14 +222,20 @@ fn evaluate_in_order(cx: &StepCx<'_>, tasks: &[Task], observations: Vec<Observat
             // Its timeout starts when it was first requested, or could have been.
             ObservationState::NoRunner(why, within, waived) => {
                 if cx.now >= first_asked(since).unwrap_or(since) + within {
-                    let Some(waived) = waived else { return Ok(Proof::Not(why)) };
+                    let Some(waived) = waived else {
+                        return Ok(Proof::Not(MemberFailure::NotWitnessed, why));
+                    };
                     evidence.checked.push(waived);
                     continue;
                 }
                 acts.push(StepOutcome::Wait { reason: why, until: cx.now + LATEST }.into());
             }
-            ObservationState::Impossible(why) => return Ok(Proof::Not(why)),
+            ObservationState::Impossible(why) => return Ok(Proof::Not(MemberFailure::NotWitnessed, why)),
             ObservationState::Lost(proof) => evidence.extend(proof),
+            ObservationState::Ended => {
+                let why = "its cell ended before it was verified".to_owned();
+                return Ok(Proof::Not(MemberFailure::CellEnded, why));
+            }
         }
     }
     Ok(match StepAction::combine(acts) {
@@ -269,8 +279,9 @@ async fn look(cx: &StepCx<'_>, expected: Expectation, member: &Member) -> Result
                 Evidence { checked: vec![checked], node, task: by, lost: false },
             )
         }
-        _ if expected == Expectation::Leaves && !found.present => match death_of(&cell, &found, &task) {
-            Some(death) => ObservationState::Lost(lost(death)),
+        _ if !found.present => match death_of(&cell, &found, &task) {
+            Some(death) if expected == Expectation::Leaves => ObservationState::Lost(lost(death)),
+            Some(_) => ObservationState::Ended,
             // The kernel may still be ending the last of its processes.
             None => {
                 let why = "its cell does not run, and is not verified dead".to_owned();
@@ -316,14 +327,17 @@ async fn run_check(
     };
     for (at, cell) in places_of(cx, instance, member, check).await? {
         let (answered, failed) = run_beside(cx, &order_of, index, check, within, &at, &cell).await?;
-        if expected == Expectation::Works || !failed {
+        // No death proves that a member works; that of its own cell decides that it does not.
+        let own = check.place == "self";
+        if !failed || (expected == Expectation::Works && !own) {
             return Ok(thing(answered));
         }
         // The failure may be due to a dead cell. Then another cell may answer.
         match cell_life(cx, &cell).await? {
             Life::Pending(act) => return Ok(thing(ObservationState::Pending(act))),
             Life::NotProved(_) => return Ok(thing(answered)),
-            Life::Dead(death) if check.place == "self" => {
+            Life::Dead(_) if expected == Expectation::Works => return Ok(thing(ObservationState::Ended)),
+            Life::Dead(death) if own => {
                 let why = "its own cell is dead";
                 let checked = vec![not_checked(index, check, why, &death.checked)];
                 return Ok(thing(ObservationState::Lost(Evidence { checked, ..lost(death) })));

@@ -258,6 +258,8 @@ handlers! {
     Command "operation_resolve" => |cx, input| operation::resolve(cx, input.path(0), input.body()?);
     Read "event_list" => |cx, input| event::list(cx, input.query()?);
     Stream "event_stream" => |cx, input| stream::events(cx, input);
+    Read "instance_event_list" => |cx, input| event::instance_list(cx, input.path(0), input.path(1), input.query()?);
+    Stream "instance_event_stream" => |cx, input| stream::instance_events(cx, input);
     Command "webhook_create" => |cx, input| webhook::create(cx, input.body()?);
     Read "webhook_list" => |cx, input| webhook::list(cx, input.query()?);
     Read "webhook_get" => |cx, input| webhook::get(cx, input.path(0));

@@ -25,9 +25,21 @@ fn streaming(content_type: &'static str, body: Body) -> Response<Body> {
 
 /// Serves `event_stream`.
 pub(crate) async fn events(cx: &Cx, input: &Input) -> Result<Response<Body>> {
-    let items = event::stream(cx, input.query()?, input.last_event_id).await?;
+    Ok(event_stream(cx, event::stream(cx, input.query()?, input.last_event_id).await?))
+}
+
+/// Serves `instance_event_stream`.
+pub(crate) async fn instance_events(cx: &Cx, input: &Input) -> Result<Response<Body>> {
+    let (project, instance) = (input.path(0), input.path(1));
+    Ok(event_stream(
+        cx,
+        event::instance_stream(cx, project, instance, input.query()?, input.last_event_id).await?,
+    ))
+}
+
+fn event_stream(cx: &Cx, items: impl Stream<Item = Item> + Send + 'static) -> Response<Body> {
     let frames = counted(cx, items.map(frame));
-    Ok(streaming("text/event-stream", Body::from_stream(with_heartbeat(frames))))
+    streaming("text/event-stream", Body::from_stream(with_heartbeat(frames)))
 }
 
 /// Serves `audit_export`.

@@ -11,10 +11,11 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::SignedDuration;
 use muster_db::{Delivery, EventFilter, Lease, StoreError};
-use muster_ids::{AuditId, DeliveryId, EventId, TenantId};
+use muster_ids::{DeliveryId, TenantId};
 use muster_model::Scope;
-use muster_model::audit::{Actor, Entry, Outcome, Target};
-use muster_model::event::{Draft, Event, EventType};
+use muster_model::audit::Target;
+use muster_model::event::{Event, EventType, NewEvent};
+use muster_model::origin::{Audited, Origin};
 use muster_model::webhook::{GIVE_UP_AFTER, Webhook, WebhookState, backoff};
 use serde_json::json;
 
@@ -176,7 +177,7 @@ async fn deliver_next(
     client: &reqwest::Client,
     webhook: Webhook,
 ) -> Result<Option<Webhook>, StoreError> {
-    let filter = EventFilter { after: webhook.cursor, event_type: None, limit: 200 };
+    let filter = EventFilter { after: webhook.cursor, limit: 200, ..EventFilter::default() };
     let events = platform.store.event_list(Scope::Platform, &filter).await?;
     // Events from before the webhook's creation may be sealed after it; they are not delivered.
     let wanted = events.iter().find_map(|event| {
@@ -233,9 +234,9 @@ async fn deliver_next(
     tx.delivery_insert(webhook.id, &delivery).await?;
     if after.failing_since.is_some_and(|since| now.duration_since(since) > GIVE_UP_AFTER) {
         tx.webhook_failing(webhook.id).await?;
-        let (entry, event) = gave_up(platform, &webhook);
-        let (entry, events) = (json!(entry).to_string(), json!([event]).to_string());
-        tx.outbox_append(platform.env.uuid(), &webhook.scope.chain(), &entry, &events).await?;
+        let origin = Origin::platform(&platform.env, webhook.scope, "webhook deliverer");
+        let (audited, event) = gave_up(&webhook);
+        tx.outbox_append(&platform.env, &origin, Some(audited), vec![event]).await?;
     }
     tx.commit().await?;
     Ok(delivered.then_some(after))
@@ -284,39 +285,10 @@ async fn send(
     if status.is_success() { Ok(format!("answered {status}")) } else { Err(format!("answered {status}")) }
 }
 
-fn gave_up(platform: &Platform, webhook: &Webhook) -> (Entry, Draft) {
-    let now = platform.env.now();
-    let correlation_id = muster_model::hex::encode(&platform.env.bytes::<16>());
+fn gave_up(webhook: &Webhook) -> (Audited, NewEvent) {
     let detail = json!({"name": webhook.name, "state": WebhookState::Failing.as_str(), "last_result": webhook.last_result});
-    let (tenant_id, project_id) = (webhook.scope.tenant(), webhook.scope.project());
-    let entry = Entry {
-        id: platform.env.id::<AuditId>(),
-        at: now,
-        actor: Actor { kind: "platform".into(), id: "platform".into(), name: "webhook deliverer".into() },
-        action: "webhook.give_up".to_owned(),
-        outcome: Outcome::Succeeded,
-        code: None,
-        target: Some(Target {
-            kind: "webhook".to_owned(),
-            id: webhook.id.to_string(),
-            name: Some(webhook.name.clone()),
-        }),
-        tenant_id,
-        project_id,
-        correlation_id: correlation_id.clone(),
-        count: 1,
-        detail: detail.clone(),
-    };
-    let event = Draft {
-        id: platform.env.id::<EventId>(),
-        event_type: EventType::WebhookGaveUp.as_str().to_owned(),
-        subject: format!("/v1/webhooks/{}", webhook.id),
-        at: now,
-        tenant_id,
-        project_id,
-        correlation_id,
-        actor_id: "platform".to_owned(),
-        data: detail,
-    };
-    (entry, event)
+    let target =
+        Target { kind: "webhook".to_owned(), id: webhook.id.to_string(), name: Some(webhook.name.clone()) };
+    let event = (EventType::WebhookGaveUp, format!("/v1/webhooks/{}", webhook.id), detail.clone());
+    (Audited::success("webhook.give_up", target, detail), event)
 }

@@ -9,12 +9,14 @@ use muster_db::{Lease, StoreError, Tx};
 use muster_engine::allocation::{CLEAN, RELEASE, find_obstacle, is_for_expiry, is_kept, occupants};
 use muster_engine::instance::DECOMMISSION;
 use muster_engine::{Definition, OperationRequest, accept, go_on as retry, supersede};
-use muster_ids::{AllocationId, AuditId, EventId, TypedId as _};
+use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::Allocation;
-use muster_model::audit::{Actor, Entry, Outcome, Target};
-use muster_model::event::{Draft, EventType};
+use muster_model::audit::Actor;
+use muster_model::audit::Target;
+use muster_model::event::{EventType, Timeline};
 use muster_model::instance::Instance;
-use muster_model::operation::{AskedBy, Operation, OperationState};
+use muster_model::operation::{Operation, OperationState};
+use muster_model::origin::{Audited, Origin};
 use serde_json::{Value, json};
 
 use muster_control::allocation::MEMBERS_WITHIN;
@@ -61,23 +63,14 @@ async fn warn_of_expiry(
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
     let warnings = if now + WARNINGS[1] >= expires_at { 2 } else { 1 };
     let left = expires_at.duration_since(now).as_secs();
-    let draft = Draft {
-        id: platform.env.id::<EventId>(),
-        event_type: EventType::AllocationExpiring.as_str().to_owned(),
-        subject: allocation::path(&allocation),
-        at: now,
-        tenant_id: Some(allocation.tenant_id),
-        project_id: Some(allocation.project_id),
-        correlation_id: muster_model::hex::encode(&platform.env.bytes::<16>()),
-        actor_id: "platform".to_owned(),
-        data: json!({"name": allocation.name, "expires_at": expires_at, "seconds_left": left,
-                     "protected": allocation.protected, "members": names}),
-    };
+    let data = json!({"name": allocation.name, "expires_at": expires_at, "seconds_left": left,
+                      "protected": allocation.protected, "members": names});
+    let event = (EventType::AllocationExpiring, allocation::path(&allocation), data);
+    let origin = Origin::platform(&platform.env, allocation.scope(), "expiry");
     let mut tx = platform.store.begin().await?;
     tx.lease_extend(lease, now).await?;
     tx.allocation_warned(id, warnings, expires_at).await?;
-    let drafts = json!([draft]).to_string();
-    tx.outbox_append(platform.env.uuid(), &allocation.scope().chain(), "", &drafts).await?;
+    tx.outbox_append(&platform.env, &origin, None, vec![event]).await?;
     tx.commit().await?;
     platform.sealer_wake.notify_one();
     Ok(())
@@ -157,7 +150,8 @@ async fn open_on_allocation(
             subject_name: allocation.name.clone(),
             exclusive_locks: vec![id.uuid()],
             shared_locks: Vec::new(),
-            asked_by: AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: why.clone() },
+            timeline: Timeline::default(),
+            asked_by: Actor::platform(why.clone()),
             correlation_id: muster_model::hex::encode(&platform.env.bytes::<16>()),
             input,
             deadline_at: now + within,
@@ -205,11 +199,8 @@ async fn open_decommission(
             subject_name: instance.name.clone(),
             exclusive_locks: vec![id.uuid()],
             shared_locks: Vec::new(),
-            asked_by: AskedBy {
-                kind: "platform".to_owned(),
-                id: "platform".to_owned(),
-                name: why.to_owned(),
-            },
+            timeline: Timeline::of_instance(id),
+            asked_by: Actor::platform(why),
             correlation_id: muster_model::hex::encode(&platform.env.bytes::<16>()),
             input: json!({"force": false, "reason": why}),
             deadline_at: now + WITHIN,
@@ -257,45 +248,19 @@ async fn tell_opened(
     if !ended.is_empty() {
         told["supersedes"] = json!(ended.iter().map(|old| old.id).collect::<Vec<_>>());
     }
-    let by = &operation.asked_by;
-    let entry = Entry {
-        id: env.id::<AuditId>(),
-        at: now,
-        actor: Actor { kind: by.kind.clone(), id: by.id.clone(), name: by.name.clone() },
-        action: operation.kind.clone(),
-        outcome: Outcome::Succeeded,
-        code: None,
-        target: Some(Target {
-            kind: operation.subject_kind.clone(),
-            id: operation.subject_id.to_string(),
-            name: Some(operation.subject_name.clone()),
-        }),
-        tenant_id: operation.tenant_id,
-        project_id: operation.project_id,
-        correlation_id: operation.correlation_id.clone(),
-        count: 1,
-        detail: told.clone(),
+    let target = Target {
+        kind: operation.subject_kind.clone(),
+        id: operation.subject_id.to_string(),
+        name: Some(operation.subject_name.clone()),
     };
+    let audited = Audited::success(&operation.kind, target, told.clone());
     let mut news = vec![(EventType::OperationAccepted, subject, told)];
     news.extend(ended.iter().map(|old| {
         let data = json!({"kind": old.kind, "state": "superseded", "operation_id": old.id,
                           "superseded_by": operation.id});
         (EventType::OperationEnded, path(old), data)
     }));
-    let draft = |(event_type, subject, data): (EventType, String, Value)| Draft {
-        id: env.id::<EventId>(),
-        event_type: event_type.as_str().to_owned(),
-        subject,
-        at: now,
-        tenant_id: operation.tenant_id,
-        project_id: operation.project_id,
-        correlation_id: operation.correlation_id.clone(),
-        actor_id: by.id.clone(),
-        data,
-    };
-    let drafts: Vec<Draft> = news.into_iter().map(draft).collect();
-    let (entry, drafts) = (json!(entry).to_string(), json!(drafts).to_string());
-    tx.outbox_append(env.uuid(), &operation.scope().chain(), &entry, &drafts).await
+    tx.outbox_append(env, &Origin::operation(operation, now), Some(audited), news).await
 }
 
 /// Logs an error and continues: one failure must not delay the others, and the next round retries. Only a lost lease stops

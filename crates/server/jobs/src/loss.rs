@@ -18,7 +18,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Lease, NodeHeartbeat, StoreError};
 use muster_ids::NodeId;
-use muster_model::audit::Target;
+use muster_model::audit::{Actor, Target};
 use muster_model::event::EventType;
 use serde_json::json;
 
@@ -190,7 +190,7 @@ impl Watch {
             tx.instances_assess_on(node.id, now).await?;
             let told = json!({"name": node.name, "last_heard_at": node.seen_at});
             let news = tell::News {
-                actor: tell::platform(),
+                actor: Actor::platform("platform"),
                 action: "node.lose",
                 target: tell::target(node.id, &node.name),
                 subject: tell::subject(node.id),
@@ -203,7 +203,7 @@ impl Watch {
         if let Some(silent) = tells {
             let present = heard.iter().filter(|node| node.unreachable_since.is_none()).count();
             let news = tell::News {
-                actor: tell::platform(),
+                actor: Actor::platform("platform"),
                 action: "fleet.presume_ours",
                 target: Target { kind: "fleet".to_owned(), id: "fleet".to_owned(), name: None },
                 subject: "/v1/nodes".to_owned(),

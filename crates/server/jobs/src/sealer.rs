@@ -287,6 +287,8 @@ fn plan(rows: &[Parsed], heads: &mut Heads) -> SealBatch {
                 "at": event.at.as_microsecond(), "tenant_id": event.tenant_id.map(|id| id.uuid()),
                 "project_id": event.project_id.map(|id| id.uuid()), "correlation_id": event.correlation_id,
                 "actor_id": event.actor_id, "data": event.data,
+                "instance_id": event.timeline.instance_id.map(|id| id.uuid()),
+                "member_id": event.timeline.member_id.map(|id| id.uuid()),
             }));
         }
     }

@@ -82,7 +82,7 @@ async fn sweep_once(platform: &Platform, lease: &Lease) -> Result<(), StoreError
                 serde_json::from_str(&text).map_err(|_| StoreError::Corrupt("a counted refusal"))?;
             entry.count = count - 1;
             let text = serde_json::to_string(&entry).expect("an audit entry is JSON");
-            tx.outbox_append(platform.env.uuid(), &entry.scope().chain(), &text, "[]").await?;
+            tx.outbox_insert(platform.env.uuid(), &entry.scope().chain(), &text, "[]").await?;
         }
     }
     tx.commit().await?;

@@ -3,11 +3,11 @@ use muster_api::adapter_step::AdapterStepComplete;
 use muster_authz::Permission;
 use muster_db::{StepEnd, Tx};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::origin::Audited;
 use serde_json::{Value, json};
 
-use super::{own, reconcile, refuse_adapter, said_before, short, view};
+use super::{origin, own, reconcile, refuse_adapter, said_before, short, view};
 use crate::commit::target;
-use crate::outbox::Audited;
 use crate::{Answer, Cx, Error, Result};
 
 /// Handles `adapter_step_complete`.
@@ -65,7 +65,7 @@ async fn write(
     if let Some(mode) = &body.topology_mode {
         tx.instance_topology(step.instance_id, mode, cx.now).await?;
     }
-    cx.outbox_append(tx, step.scope(), Some(audited(step, &ended)), Vec::new()).await?;
+    cx.outbox_append(tx, &origin(cx, step), Some(audited(step, &ended)), Vec::new()).await?;
     Ok(ended)
 }
 
@@ -86,11 +86,11 @@ pub(super) async fn end(
 
 /// Returns the audit entry for the end of a lease.
 pub(super) fn audited(step: &AdapterStep, ended: &AdapterStep) -> Audited {
-    Audited {
-        action: Permission::AdapterStepComplete.as_str(),
-        target: target("adapter_step", step.id, step.verb.as_str()),
-        detail: json!({"verb": step.verb, "holder": ended.holder, "generation": ended.generation,
+    Audited::success(
+        Permission::AdapterStepComplete.as_str(),
+        target("adapter_step", step.id, step.verb.as_str()),
+        json!({"verb": step.verb, "holder": ended.holder, "generation": ended.generation,
                        "message": ended.message, "instance_id": step.instance_id, "member_id": step.member_id,
                        "operation_id": step.operation_id}),
-    }
+    )
 }

@@ -6,11 +6,11 @@ use muster_authz::Permission;
 use muster_db::{StepEnd, Tx};
 use muster_ids::{OperationId, TypedId as _};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::origin::Audited;
 use serde_json::{Value, json};
 
-use super::{own, refuse_adapter, said_before, short, view};
+use super::{origin, own, refuse_adapter, said_before, short, view};
 use crate::commit::target;
-use crate::outbox::Audited;
 use crate::{Answer, Cx, Error, Result};
 
 /// Maximum retry delay in seconds: one day.
@@ -82,11 +82,8 @@ async fn write(
     let told = json!({"verb": step.verb, "holder": ended.holder, "generation": body.generation, "reason": body.reason,
                       "message": body.message, "retry_after_seconds": body.retry_after_seconds,
                       "instance_id": step.instance_id, "member_id": step.member_id, "operation_id": step.operation_id});
-    let audited = Audited {
-        action: Permission::AdapterStepFail.as_str(),
-        target: target("adapter_step", step.id, step.verb.as_str()),
-        detail: told,
-    };
-    cx.outbox_append(tx, step.scope(), Some(audited), Vec::new()).await?;
+    let named = target("adapter_step", step.id, step.verb.as_str());
+    let audited = Audited::success(Permission::AdapterStepFail.as_str(), named, told);
+    cx.outbox_append(tx, &origin(cx, step), Some(audited), Vec::new()).await?;
     Ok(ended)
 }

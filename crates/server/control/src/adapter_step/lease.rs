@@ -11,11 +11,11 @@ use muster_ids::{AdapterId, ServiceAccountId};
 use muster_model::adapter::{Adapter, AdapterStep, AdapterStepState, AdapterVerb};
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
+use muster_model::origin::Audited;
 use serde_json::json;
 
-use super::{account, lease_length, path};
+use super::{account, lease_length, origin, path};
 use crate::commit::target;
-use crate::outbox::Audited;
 use crate::{Answer, Cx, Error, Result};
 
 /// Default maximum number of steps per response.
@@ -150,7 +150,7 @@ async fn write(
     for step in lapsed.iter().filter(|step| step.verb != AdapterVerb::Reconcile) {
         let data = json!({"verb": step.verb, "holder": step.holder, "generation": step.generation,
                           "instance_id": step.instance_id, "operation_id": step.operation_id});
-        cx.outbox_append(tx, step.scope(), None, vec![(EventType::AdapterStepLapsed, path(step), data)])
+        cx.outbox_append(tx, &origin(cx, step), None, vec![(EventType::AdapterStepLapsed, path(step), data)])
             .await?;
     }
     let mut taken = lease_steps(tx, request, now, request.most).await?;
@@ -195,13 +195,15 @@ async fn granted(cx: &Cx, tx: &mut Tx, step: &AdapterStep) -> muster_db::Result<
     let data = json!({"verb": step.verb, "holder": step.holder, "generation": step.generation,
                       "attempts": step.attempts, "instance_id": step.instance_id, "member_id": step.member_id,
                       "operation_id": step.operation_id});
-    let audited = Audited {
-        action: Permission::AdapterStepLease.as_str(),
-        target: target("adapter_step", step.id, step.verb.as_str()),
-        detail: data.clone(),
-    };
-    cx.outbox_append(tx, step.scope(), Some(audited), vec![(EventType::AdapterStepLeased, path(step), data)])
-        .await
+    let named = target("adapter_step", step.id, step.verb.as_str());
+    let audited = Audited::success(Permission::AdapterStepLease.as_str(), named, data.clone());
+    cx.outbox_append(
+        tx,
+        &origin(cx, step),
+        Some(audited),
+        vec![(EventType::AdapterStepLeased, path(step), data)],
+    )
+    .await
 }
 
 /// Builds a reconcile step for an instance.

@@ -29,6 +29,8 @@ use muster_authz::{Permission, PrincipalKind};
 use muster_db::StoreError;
 use muster_ids::{AdapterStepId, ServiceAccountId};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::event::Timeline;
+use muster_model::origin::Origin;
 use serde_json::{Map, Value};
 
 use crate::{Cx, Error, Result};
@@ -42,6 +44,12 @@ fn lease_length(seconds: Option<i64>) -> SignedDuration {
 
 pub(crate) fn path(step: &AdapterStep) -> String {
     format!("/v1/projects/{}/adapter-steps/{}", step.project_id, step.id)
+}
+
+/// Returns the origin of an adapter's report.
+fn origin(cx: &Cx, step: &AdapterStep) -> Origin {
+    let timeline = Timeline { instance_id: Some(step.instance_id), member_id: step.member_id };
+    Origin { timeline, ..cx.origin(step.scope()) }
 }
 
 /// Returns the calling service account. Only service accounts hold adapter permissions; this is a second check.

@@ -14,7 +14,7 @@ use muster_model::instance::Instance;
 use serde_json::Value;
 
 use super::complete::{audited, end};
-use super::{refuse_adapter, view};
+use super::{origin, refuse_adapter, view};
 use crate::health::{Assessed, Facts, assess_in};
 use crate::instance::{health_in, manifest_of};
 use crate::{Answer, Cx, Error, Result};
@@ -75,7 +75,7 @@ async fn write(
     let tasks = OperationId::from_uuid(step.id.uuid());
     if changed {
         tx.task_expire_of(tasks, cx.now).await?;
-        cx.outbox_append(tx, step.scope(), Some(audited(step, &ended)), told).await?;
+        cx.outbox_append(tx, &origin(cx, step), Some(audited(step, &ended)), told).await?;
     } else {
         tx.task_forget_of(tasks).await?;
         tx.adapter_step_forget(step.id).await?;

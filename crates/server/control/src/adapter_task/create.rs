@@ -11,6 +11,7 @@ use muster_model::adapter::{AdapterStep, AdapterVerb};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState};
 use muster_model::member::{Member, MemberState};
+use muster_model::origin::Audited;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_wire::task::CellAct;
 use serde_json::json;
@@ -22,7 +23,6 @@ use super::{check, key_of, operation_of, view};
 use crate::adapter_step::{fenced, own};
 use crate::commit::target;
 use crate::instance::manifest_of;
-use crate::outbox::Audited;
 use crate::{Answer, Cx, Error, Result};
 
 /// Maximum number of open tasks per lease. Further tasks are rejected until some have ended, so that one step cannot fill a
@@ -99,7 +99,7 @@ async fn queue(
     }
     if tx.task_queue(&planned.task).await.map_err(refuse_task)? {
         let line = audited(step, planned, &body.act);
-        cx.outbox_append(tx, step.scope(), Some(line), Vec::new()).await.map_err(refuse_task)?;
+        cx.outbox_append(tx, &cx.origin(step.scope()), Some(line), Vec::new()).await.map_err(refuse_task)?;
     }
     Ok(())
 }
@@ -173,10 +173,10 @@ fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
         CellAct::Files(_) | CellAct::Service(_) => &[],
     };
     let digest = Sha256::digest(json!(act).to_string().as_bytes());
-    Audited {
-        action: "adapter_task.create",
-        target: target("member", planned.member.id, &planned.member.name),
-        detail: json!({
+    Audited::success(
+        "adapter_task.create",
+        target("member", planned.member.id, &planned.member.name),
+        json!({
             "kind": planned.task.kind.as_str(),
             "task_id": planned.task.id,
             "step_id": step.id,
@@ -185,7 +185,7 @@ fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
             "program": words.first(),
             "act_sha256": muster_model::hex::encode(&digest),
         }),
-    }
+    )
 }
 
 async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: String) -> Result<Planned> {

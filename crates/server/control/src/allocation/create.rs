@@ -8,7 +8,7 @@ use muster_engine::allocation::CREATE;
 use muster_engine::{OperationRequest, accept};
 use muster_ids::{AllocationId, OperationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, Timeline};
 use serde_json::json;
 
 use super::{path, shape_of, strategy_of};
@@ -69,6 +69,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Pr
             subject_name: allocation.name.clone(),
             exclusive_locks: vec![allocation.id.uuid()],
             shared_locks: Vec::new(),
+            timeline: Timeline::default(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: json!({}),

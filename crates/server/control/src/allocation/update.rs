@@ -5,6 +5,7 @@ use muster_engine::allocation::{drop_kept, is_for_expiry, is_kept};
 use muster_ids::TypedId as _;
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
+use muster_model::origin::Origin;
 use serde_json::json;
 
 use super::{path, view};
@@ -69,7 +70,14 @@ pub async fn update(
                         allocation = Allocation { version: allocation.version + 1, ..after };
                         let data = json!({"kind": kept.kind, "state": "cancelled", "operation_id": kept.id});
                         let told = (EventType::OperationEnded, operation::path(&kept), data);
-                        teller.outbox_append(tx, allocation.scope(), None, vec![told]).await?;
+                        teller
+                            .outbox_append(
+                                tx,
+                                &Origin { timeline: kept.timeline, ..teller.origin(allocation.scope()) },
+                                None,
+                                vec![told],
+                            )
+                            .await?;
                     }
                 } else if freed {
                     operation::resume_blocked(&teller, tx, vec![kept]).await?;

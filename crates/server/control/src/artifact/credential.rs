@@ -5,16 +5,16 @@
 //! credential is sent.
 use muster_authz::Permission;
 use muster_db::ExternalSource;
-use muster_ids::{AuditId, EventId, SecretId};
-use muster_model::audit::{Actor, Entry, Outcome};
-use muster_model::event::{Draft, EventType};
+use muster_ids::SecretId;
+use muster_model::audit::Actor;
+use muster_model::event::EventType;
+use muster_model::origin::Audited;
 use muster_model::secret::ProjectSecret;
 use muster_model::{Record as _, Scope};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::external::failed;
-use crate::pipeline::actor_of;
 use crate::{Cx, Error, Result};
 
 /// A registry's host and port, normalized for comparison.
@@ -117,42 +117,22 @@ impl Credential {
 
 async fn record_use(cx: &Cx, secret: &ProjectSecret, source: &ExternalSource) -> Result<()> {
     let (platform, scope) = (&cx.platform, secret.scope());
-    // Without an actor, a node pulled a layer and the platform fetches it.
-    let actor = match &cx.actor {
-        Some(_) => actor_of(cx),
-        None => Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "platform".to_owned() },
-    };
     let data = json!({"name": secret.name, "secret_id": secret.id, "revision": secret.revision,
         "registry": source.registry, "repository": source.repository});
-    let event = Draft {
-        id: platform.env.id::<EventId>(),
-        event_type: EventType::SecretUsed.as_str().to_owned(),
-        subject: secret.path(),
-        at: cx.now,
-        tenant_id: scope.tenant(),
-        project_id: scope.project(),
-        correlation_id: cx.correlation_id.clone(),
-        actor_id: actor.id.clone(),
-        data: data.clone(),
-    };
-    let entry = Entry {
-        id: platform.env.id::<AuditId>(),
-        at: cx.now,
-        actor,
-        action: "secret.use".to_owned(),
-        outcome: Outcome::Succeeded,
-        code: None,
-        target: Some(secret.target()),
-        tenant_id: scope.tenant(),
-        project_id: scope.project(),
-        correlation_id: cx.correlation_id.clone(),
-        count: 1,
-        detail: data,
-    };
-    let entry = serde_json::to_string(&entry).expect("an audit entry is JSON");
-    let events = serde_json::to_string(&[event]).expect("events are JSON");
+    let mut origin = cx.origin(scope);
+    // Without an actor, a node pulled a layer and the platform fetches it.
+    if cx.actor.is_none() {
+        origin.actor = Actor::platform("platform");
+    }
+    let audited = Audited::success("secret.use", secret.target(), data.clone());
     let mut tx = platform.store.begin().await?;
-    tx.outbox_append(platform.env.uuid(), &scope.chain(), &entry, &events).await?;
+    tx.outbox_append(
+        &platform.env,
+        &origin,
+        Some(audited),
+        vec![(EventType::SecretUsed, secret.path(), data)],
+    )
+    .await?;
     tx.commit().await?;
     platform.sealer_wake.notify_one();
     Ok(())

@@ -12,7 +12,7 @@ use muster_engine::{OperationRequest, accept};
 use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, Timeline};
 use muster_wire::cell::{CellSpec, Protocol, Root};
 use serde_json::json;
 
@@ -98,6 +98,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
             subject_name: cell.name.clone(),
             exclusive_locks: vec![id.uuid()],
             shared_locks: Vec::new(),
+            timeline: Timeline::default(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: json!({}),

@@ -10,7 +10,7 @@ use muster_ids::{EntitlementId, ProjectId, ServiceAccountId};
 use muster_manifest::{AppKind, Manifest};
 use muster_model::app::{App, Entitlement};
 use muster_model::artifact::ArtifactState;
-use muster_model::event::EventType;
+use muster_model::event::{EventType, NewEvent};
 use muster_model::{Scope, ServiceAccount};
 use serde_json::{Value, json};
 
@@ -18,7 +18,6 @@ use super::{path, view};
 use crate::app::found as found_app;
 use crate::app_version::manifest_of;
 use crate::commit::target;
-use crate::outbox::EventDraft;
 use crate::service_account::allow_list;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -138,7 +137,7 @@ pub(crate) struct New {
 
 impl New {
     /// Inserts them with a launch that needs no consent. A concurrent launch or grant makes the command start again.
-    pub(crate) async fn insert(&self, tx: &mut Tx, app: &str) -> muster_db::Result<EventDraft> {
+    pub(crate) async fn insert(&self, tx: &mut Tx, app: &str) -> muster_db::Result<NewEvent> {
         let stale = |error| match error {
             StoreError::Conflict(_) => StoreError::Stale,
             error => error,

@@ -3,8 +3,8 @@
 mod list;
 mod stream;
 
-pub use list::list;
-pub use stream::{Item, stream};
+pub use list::{instance_list, list};
+pub use stream::{Item, instance_stream, stream};
 
 use muster_api::event as api;
 use muster_model::Scope;
@@ -25,6 +25,8 @@ pub fn view(event: &Event, scope: Scope) -> Option<api::Event> {
         actorid: draft.actor_id.clone(),
         tenantid: draft.tenant_id,
         projectid: draft.project_id,
+        instanceid: draft.timeline.instance_id,
+        memberid: draft.timeline.member_id,
         data: draft.data.as_object().cloned().unwrap_or_default(),
     })
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use futures::{FutureExt as _, Stream};
-use muster_api::event::{Event as View, EventStreamQuery};
+use muster_api::event::{Event as View, EventStreamQuery, InstanceEventStreamQuery};
 use muster_authz::Permission;
 use muster_db::EventFilter;
+use muster_ids::InstanceId;
 use muster_model::Scope;
 use muster_model::event::Event;
 use tokio::sync::broadcast;
@@ -33,6 +34,8 @@ const PAGE_BYTES: usize = 64 << 10;
 struct Follow {
     allowed: Revalidated,
     scope: Scope,
+    /// Only the timeline of this instance.
+    instance: Option<InstanceId>,
     last: i64,
     live: broadcast::Receiver<Arc<Event>>,
     stopping: tokio::sync::watch::Receiver<bool>,
@@ -68,16 +71,38 @@ pub async fn stream(
 ) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
     let scope = cx.scope(query.tenant.as_deref(), query.project.as_deref()).await?;
     cx.authorize(Permission::EventStream, scope, "stream")?;
+    follow(cx, scope, None, last_event_id.or(query.after)).await
+}
+
+/// Opens `instance_event_stream`.
+pub async fn instance_stream(
+    cx: &Cx,
+    project: &str,
+    reference: &str,
+    query: InstanceEventStreamQuery,
+    last_event_id: Option<i64>,
+) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
+    let instance = cx.instance(project, reference).await?;
+    cx.authorize(Permission::EventStream, instance.scope(), "instance")?;
+    follow(cx, instance.scope(), Some(instance.id), last_event_id.or(query.after)).await
+}
+
+async fn follow(
+    cx: &Cx,
+    scope: Scope,
+    instance: Option<InstanceId>,
+    asked: Option<i64>,
+) -> Result<impl Stream<Item = Item> + Send + 'static + use<>> {
     let opened = cx.open(crate::limits::StreamKind::Events)?;
     // Subscribe before reading the database: events sealed in between arrive twice and are deduplicated by number.
     let live = cx.platform.tail.subscribe();
     let (newest, pruned) = cx.platform.store.event_stream_head(scope).await?;
-    let asked = last_event_id.or(query.after);
     let last = asked.unwrap_or(newest).min(newest.max(0));
     let reset = last < pruned;
     let follow = Follow {
         allowed: Revalidated::new(cx, Permission::EventStream, scope),
         scope,
+        instance,
         last: if reset { pruned } else { last },
         live,
         stopping: cx.platform.stopping.subscribe(),
@@ -126,7 +151,12 @@ impl Follow {
                 // No event: time to revalidate the credential.
                 Err(_) => {}
                 Ok(Ok(event)) => match event.sequence_in(self.scope) {
-                    Some(sequence) if sequence == self.last + 1 => self.kept.extend(view(&event, self.scope)),
+                    Some(sequence) if sequence == self.last + 1 => {
+                        self.last = sequence;
+                        if self.instance.is_none_or(|id| event.draft.timeline.instance_id == Some(id)) {
+                            self.kept.extend(view(&event, self.scope));
+                        }
+                    }
                     // A number was skipped: read it from the database.
                     Some(sequence) if sequence > self.last => self.behind = true,
                     Some(_) | None => {}
@@ -142,8 +172,11 @@ impl Follow {
 
     async fn read_on(&mut self) -> Result<()> {
         let (scope, store) = (self.scope, &self.allowed.cx.platform.store);
+        let instance = self.instance;
+        // Where nothing more is on the timeline, everything up to here was looked at.
+        let (newest, _) = store.event_stream_head(scope).await?;
         let read = |after, limit| {
-            let filter = EventFilter { after, event_type: None, limit };
+            let filter = EventFilter { after, instance, limit, ..EventFilter::default() };
             async move { store.event_list(scope, &filter).await }.boxed()
         };
         let most = PageLimits { items: PAGE, bytes: PAGE_BYTES };
@@ -151,6 +184,9 @@ impl Follow {
         let bytes = |event: &Event| event.draft.data.to_string().len();
         let events = Cx::read_sequence(self.last, most, sequence, bytes, read).await?;
         self.behind = !events.is_empty();
+        if events.is_empty() {
+            self.last = self.last.max(newest);
+        }
         self.kept.extend(events.iter().filter_map(|event| view(event, scope)));
         Ok(())
     }

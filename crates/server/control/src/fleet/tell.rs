@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use muster_db::Tx;
-use muster_ids::{AuditId, EventId, NodeId};
+use muster_ids::NodeId;
 use muster_model::Scope;
-use muster_model::audit::{Actor, Entry, Outcome, Target};
-use muster_model::event::{Draft, EventType};
+use muster_model::audit::{Actor, Target};
+use muster_model::event::{EventType, Timeline};
+use muster_model::origin::{Audited, Origin};
 use serde_json::{Value, json};
 
 use crate::Platform;
@@ -33,11 +34,6 @@ pub fn agent(node: NodeId, name: &str) -> Actor {
     Actor { kind: "node".to_owned(), id: node.to_string(), name: name.to_owned() }
 }
 
-/// Returns the platform as an actor.
-pub fn platform() -> Actor {
-    Actor { kind: "platform".to_owned(), id: "platform".to_owned(), name: "platform".to_owned() }
-}
-
 /// Returns a node as a target.
 pub fn target(node: NodeId, name: &str) -> Target {
     Target { kind: "node".to_owned(), id: node.to_string(), name: Some(name.to_owned()) }
@@ -56,37 +52,16 @@ impl Platform {
 
     /// Appends it to the outbox of a tenant: to its audit and its project's stream.
     pub async fn tell_in(&self, tx: &mut Tx, scope: Scope, news: News<'_>) -> muster_db::Result<()> {
-        let env = &self.env;
-        let entry = Entry {
-            id: env.id::<AuditId>(),
+        let origin = Origin {
             at: news.at,
-            actor: news.actor,
-            action: news.action.to_owned(),
-            outcome: Outcome::Succeeded,
-            code: None,
-            target: Some(news.target),
-            tenant_id: scope.tenant(),
-            project_id: scope.project(),
+            scope,
             correlation_id: news.correlation_id.to_owned(),
-            count: 1,
-            detail: news.events.first().map_or_else(|| json!({}), |(_, data)| data.clone()),
+            actor: news.actor,
+            timeline: Timeline::default(),
         };
-        let events: Vec<Draft> = news
-            .events
-            .into_iter()
-            .map(|(event_type, data)| Draft {
-                id: env.id::<EventId>(),
-                event_type: event_type.as_str().to_owned(),
-                subject: news.subject.clone(),
-                at: news.at,
-                tenant_id: scope.tenant(),
-                project_id: scope.project(),
-                correlation_id: news.correlation_id.to_owned(),
-                actor_id: entry.actor.id.clone(),
-                data,
-            })
-            .collect();
-        let (entry, events) = (json!(entry).to_string(), json!(events).to_string());
-        tx.outbox_append(env.uuid(), &scope.chain(), &entry, &events).await
+        let detail = news.events.first().map_or_else(|| json!({}), |(_, data)| data.clone());
+        let events = news.events.into_iter().map(|(event, data)| (event, news.subject.clone(), data));
+        let audited = Audited::success(news.action, news.target, detail);
+        tx.outbox_append(&self.env, &origin, Some(audited), events.collect()).await
     }
 }

@@ -7,14 +7,13 @@ use muster_db::{MemberPlace, StoreError, Tx};
 use muster_ids::{InstanceId, MemberId, TypedId as _};
 use muster_manifest::{AppKind, Manifest};
 use muster_model::assess::{Assessment, Bounds, HealthReason, MemberFacts, NodeFacts, assess_member};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::instance::{Component, Health, Instance, InstanceFailure, InstanceState, health_of};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::json;
 
 use super::repair::{self, Repaired};
 use crate::instance::{manifest_of, standings};
-use crate::outbox::EventDraft;
 use crate::{Cx, Error, instance, member};
 
 /// Maximum downtime of a service before its member counts as broken.
@@ -27,7 +26,7 @@ pub(crate) const CONFIRM_HEARTBEATS: i32 = 3;
 #[derive(Default)]
 pub(crate) struct Assessed {
     /// Events to append.
-    pub(crate) told: Vec<EventDraft>,
+    pub(crate) told: Vec<NewEvent>,
     /// Whether an operation was submitted.
     pub(crate) opened: bool,
 }
@@ -197,7 +196,7 @@ pub(crate) async fn assess(cx: &Cx, id: InstanceId) -> crate::error::Result<()> 
         let Assessed { told, opened } = assess_in(cx, &mut tx, &instance, &facts).await?;
         let news = !told.is_empty();
         if news {
-            cx.outbox_append_as_platform(&mut tx, instance.scope(), told).await?;
+            cx.outbox_append_as_platform(&mut tx, instance.scope(), Timeline::of_instance(id), told).await?;
         }
         Ok::<_, StoreError>((news, opened))
     };
@@ -315,7 +314,7 @@ fn current(living: &[Member], assessed: &[MemberAssessed]) -> Vec<Member> {
 async fn fail_lost(
     tx: &mut Tx,
     one: &mut MemberAssessed,
-    told: &mut Vec<EventDraft>,
+    told: &mut Vec<NewEvent>,
     now: Timestamp,
 ) -> muster_db::Result<()> {
     if !tx.operations_locking_now(one.member.id.uuid()).await?.is_empty() {
@@ -331,7 +330,7 @@ async fn fail_member(
     member: &Member,
     reason: MemberFailure,
     message: Option<String>,
-    told: &mut Vec<EventDraft>,
+    told: &mut Vec<NewEvent>,
     now: Timestamp,
 ) -> muster_db::Result<Member> {
     let after = Member {
@@ -366,7 +365,7 @@ async fn fail_broken(
     tx: &mut Tx,
     living: &[Member],
     busy: &BTreeSet<MemberId>,
-    told: &mut Vec<EventDraft>,
+    told: &mut Vec<NewEvent>,
     now: Timestamp,
 ) -> muster_db::Result<()> {
     let broken = living.iter().filter(|member| {
@@ -383,7 +382,7 @@ async fn fail_instance(
     held: &Instance,
     message: Option<&str>,
     now: Timestamp,
-) -> muster_db::Result<Vec<EventDraft>> {
+) -> muster_db::Result<Vec<NewEvent>> {
     let reason = InstanceFailure::RepairsExhausted;
     let after = Instance {
         state: InstanceState::Failed,
@@ -436,7 +435,7 @@ fn why(health: Health, components: &[Component], living: &[Member]) -> Option<St
     Some(format!("{} has {} of {} active members", short.key, active(&short.key), short.desired))
 }
 
-fn health_changed(one: &MemberAssessed) -> EventDraft {
+fn health_changed(one: &MemberAssessed) -> NewEvent {
     let member = &one.member;
     let data = json!({"name": member.name, "component_key": member.component_key, "before": one.before,
                       "health": one.assessed.health, "reason": one.assessed.reason, "message": one.assessed.message,
@@ -444,7 +443,7 @@ fn health_changed(one: &MemberAssessed) -> EventDraft {
     (EventType::MemberHealthChanged, member::path(member), data)
 }
 
-fn instance_changed(of: &Instance, health: Health, message: Option<&str>) -> EventDraft {
+fn instance_changed(of: &Instance, health: Health, message: Option<&str>) -> NewEvent {
     let event = match health {
         Health::Healthy => EventType::InstanceHealthy,
         _ => EventType::InstanceHealthChanged,

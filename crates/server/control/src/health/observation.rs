@@ -5,11 +5,10 @@ use muster_db::{CellReport, StoreError, Tx};
 use muster_ids::NodeId;
 use muster_model::assess::{CellObservation, ServiceObservation};
 use muster_model::cell::{Cell, CellState};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::member::{Member, MemberState};
 use serde_json::json;
 
-use crate::outbox::EventDraft;
 use crate::{Cx, cell, member};
 
 /// Stores a report; returns whether the cell is on that node, in that incarnation.
@@ -44,7 +43,8 @@ pub(crate) async fn store_report(
     if let Some((cell, member)) = of_cell {
         let told = news(&cell, member.as_ref(), exited.then_some(&report), &looping);
         if !told.is_empty() {
-            cx.outbox_append_as_platform(tx, cell.scope(), told).await?;
+            let timeline = member.as_ref().map(Timeline::of_member).unwrap_or_default();
+            cx.outbox_append_as_platform(tx, cell.scope(), timeline, told).await?;
         }
     }
     Ok(true)
@@ -85,7 +85,7 @@ fn news(
     member: Option<&Member>,
     exited: Option<&CellReport>,
     looping: &[ServiceObservation],
-) -> Vec<EventDraft> {
+) -> Vec<NewEvent> {
     let mut told = Vec::new();
     let (event, path) = match member {
         Some(member) => (EventType::MemberCrashLoopDetected, member::path(member)),

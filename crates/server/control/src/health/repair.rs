@@ -10,10 +10,11 @@ use muster_engine::{OperationRequest, accept};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, Verb};
 use muster_model::assess::HealthReason;
-use muster_model::event::EventType;
+use muster_model::audit::Actor;
+use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::instance::{Component, Health, Instance, RepairMode};
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::{AskedBy, Operation};
+use muster_model::operation::Operation;
 use muster_model::repair::{Breaker, Broken, Decision, consider};
 use muster_wire::cell::CellRestart;
 use serde_json::{Value, json};
@@ -21,7 +22,6 @@ use serde_json::{Value, json};
 use super::assess::Facts;
 use super::restart::{self, RestartDecision};
 use crate::member::successor::Successors;
-use crate::outbox::EventDraft;
 use crate::{Cx, instance, member};
 
 /// Deadline of a replacement.
@@ -36,7 +36,7 @@ pub(super) struct Repaired {
     pub(super) exhausted: bool,
     /// Broken members with an open operation: whether they stay broken is not known yet.
     pub(super) busy: BTreeSet<MemberId>,
-    pub(super) told: Vec<EventDraft>,
+    pub(super) told: Vec<NewEvent>,
 }
 
 /// A broken member, and how to repair it.
@@ -128,7 +128,7 @@ async fn restart_members(
     facts: &Facts,
     unwell: &[Unwell<'_>],
     busy: &BTreeSet<MemberId>,
-) -> muster_db::Result<(Vec<EventDraft>, bool)> {
+) -> muster_db::Result<(Vec<NewEvent>, bool)> {
     let (mut told, mut restarted) = (Vec::new(), false);
     if of.repair == RepairMode::Off {
         return Ok((told, restarted));
@@ -227,7 +227,7 @@ async fn announced(tx: &mut Tx, ids: &[MemberId]) -> muster_db::Result<()> {
     Ok(())
 }
 
-fn told(event: EventType, of: &Instance, member: &Member, verb: Verb) -> EventDraft {
+fn told(event: EventType, of: &Instance, member: &Member, verb: Verb) -> NewEvent {
     // Each command in full, so that the command line's test of every advised command finds it.
     let advice = match verb {
         Verb::Recover => format!("muster member recover {} {}", of.name, member.name),
@@ -244,7 +244,7 @@ async fn open_repair(
     tx: &mut Tx,
     successors: &Successors,
     one: &Unwell<'_>,
-) -> muster_db::Result<Vec<EventDraft>> {
+) -> muster_db::Result<Vec<NewEvent>> {
     let old = one.member;
     if one.verb == Verb::Recover {
         return Ok(vec![open_recover(cx, tx, old, asked_by_repair(), "repair").await?]);
@@ -263,9 +263,9 @@ async fn open_recover(
     cx: &Cx,
     tx: &mut Tx,
     old: &Member,
-    asked_by: AskedBy,
+    asked_by: Actor,
     what: &str,
-) -> muster_db::Result<EventDraft> {
+) -> muster_db::Result<NewEvent> {
     let why = why_repaired(old);
     let input = json!({"reason": format!("{what}: {why}"), "force": false});
     let opened = accept(&RECOVER, request(cx, old, asked_by, input));
@@ -273,15 +273,15 @@ async fn open_recover(
     Ok(accepted(old, &opened, &why))
 }
 
-fn asked_by_repair() -> AskedBy {
-    AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: "repair".to_owned() }
+fn asked_by_repair() -> Actor {
+    Actor::platform("repair")
 }
 
 fn why_repaired(member: &Member) -> String {
     member.health_message.clone().unwrap_or_else(|| "its adapter reported it broken".to_owned())
 }
 
-fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> OperationRequest {
+fn request(cx: &Cx, old: &Member, asked_by: Actor, input: Value) -> OperationRequest {
     OperationRequest {
         id: cx.platform.env.id::<OperationId>(),
         scope: old.scope(),
@@ -290,6 +290,7 @@ fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> OperationR
         subject_name: old.name.clone(),
         exclusive_locks: vec![old.id.uuid()],
         shared_locks: vec![old.instance_id.uuid()],
+        timeline: Timeline::of_member(old),
         asked_by,
         correlation_id: cx.correlation_id.clone(),
         input,
@@ -299,7 +300,7 @@ fn request(cx: &Cx, old: &Member, asked_by: AskedBy, input: Value) -> OperationR
     }
 }
 
-fn accepted(old: &Member, opened: &Operation, why: &str) -> EventDraft {
+fn accepted(old: &Member, opened: &Operation, why: &str) -> NewEvent {
     let data = json!({"name": old.name, "kind": opened.kind, "operation_id": opened.id, "reason": why,
                       "asked_by": "platform"});
     (EventType::OperationAccepted, member::path(old), data)

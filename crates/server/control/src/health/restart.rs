@@ -12,13 +12,12 @@ use muster_db::{StoreError, Tx};
 use muster_engine::cell::RESTART;
 use muster_engine::{OperationRequest, accept};
 use muster_ids::{CellId, OperationId, TypedId as _};
+use muster_model::audit::Actor;
 use muster_model::cell::Cell;
-use muster_model::event::EventType;
-use muster_model::operation::AskedBy;
+use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::repair::CELL_RESTARTS;
 use serde_json::json;
 
-use crate::outbox::EventDraft;
 use crate::{Cx, Platform, cell};
 
 /// Maximum number of restarts per round; the others follow in the next.
@@ -51,8 +50,8 @@ pub(super) async fn decide(
 }
 
 /// Returns the requester of a restart.
-pub(super) fn asked_by_policy() -> AskedBy {
-    AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: "restart".to_owned() }
+pub(super) fn asked_by_policy() -> Actor {
+    Actor::platform("restart")
 }
 
 impl Platform {
@@ -84,7 +83,7 @@ async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> 
     if !tx.operations_locking_now(ended.id.uuid()).await?.is_empty() {
         return Ok(false);
     }
-    let (opened, told): (bool, EventDraft) = match decide(cx, tx, ended.id, ended.incarnation).await? {
+    let (opened, told): (bool, NewEvent) = match decide(cx, tx, ended.id, ended.incarnation).await? {
         RestartDecision::Decided => return Ok(false),
         RestartDecision::Suspend => {
             let data = json!({"name": ended.name, "incarnation": ended.incarnation,
@@ -93,11 +92,11 @@ async fn restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<bool> 
         }
         RestartDecision::Restart => (true, open_restart(cx, tx, ended).await?),
     };
-    cx.outbox_append_as_platform(tx, ended.scope(), vec![told]).await?;
+    cx.outbox_append_as_platform(tx, ended.scope(), Timeline::default(), vec![told]).await?;
     Ok(opened)
 }
 
-async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<EventDraft> {
+async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<NewEvent> {
     let reason = "its restart policy is `always`, and it ended";
     let within: SignedDuration = cx.platform.engine.timing().create;
     let opened = accept(
@@ -110,6 +109,7 @@ async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<E
             subject_name: ended.name.clone(),
             exclusive_locks: vec![ended.id.uuid()],
             shared_locks: Vec::new(),
+            timeline: Timeline::default(),
             asked_by: asked_by_policy(),
             correlation_id: cx.correlation_id.clone(),
             input: json!({"reason": reason}),

@@ -31,7 +31,7 @@ use muster_db::MemberPlace;
 use muster_ids::{AllocationId, MemberId, OperationId, TypedId as _};
 use muster_model::assess::HealthReason;
 use muster_model::cell::Network;
-use muster_model::event::EventType;
+use muster_model::event::{EventType, NewEvent};
 use muster_model::instance::{Health, Instance};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::json;
@@ -39,7 +39,6 @@ use serde_json::json;
 use crate::adapter_step::object;
 use crate::instance::{health, shape};
 use crate::operation::Subject;
-use crate::outbox::EventDraft;
 
 /// Returns the members with a dead cell, as reported by their nodes' agents. They do not count as active.
 pub(crate) fn lost_members(places: &[MemberPlace]) -> BTreeSet<MemberId> {
@@ -187,7 +186,7 @@ pub(crate) fn requested(new: NewMember<'_>) -> Member {
 }
 
 /// Returns the event for a requested member.
-pub(crate) fn requested_told(member: &Member) -> EventDraft {
+pub(crate) fn requested_told(member: &Member) -> NewEvent {
     let data = json!({"name": member.name, "component_key": member.component_key, "instance_id": member.instance_id,
                       "allocation_id": member.allocation_id, "operation_id": member.operation_id});
     (EventType::MemberRequested, path(member), data)
@@ -199,7 +198,8 @@ pub(crate) mod tests {
     use muster_ids::Env;
     use muster_manifest::{Component, Manifest};
     use muster_model::Scope;
-    use muster_model::operation::{AskedBy, Operation};
+    use muster_model::audit::Actor;
+    use muster_model::operation::Operation;
     use uuid::Uuid;
 
     use super::*;
@@ -271,7 +271,8 @@ pub(crate) mod tests {
                 subject_name: String::new(),
                 exclusive_locks: Vec::new(),
                 shared_locks: Vec::new(),
-                asked_by: AskedBy { kind: "user".to_owned(), id: String::new(), name: String::new() },
+                timeline: muster_model::event::Timeline::default(),
+                asked_by: Actor { kind: "user".to_owned(), id: String::new(), name: String::new() },
                 correlation_id: String::new(),
                 input: json!({}),
                 deadline_at: env.now(),

@@ -6,6 +6,7 @@ use muster_db::{MemberPlace, Result, Tx};
 use muster_engine::{has_come, successor_of};
 use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
+use muster_model::event::NewEvent;
 use muster_model::instance::{Component, Instance};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::Operation;
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use super::{NewMember, requested, requested_told};
 use crate::Cx;
 use crate::instance::default_capacity;
-use crate::outbox::EventDraft;
 
 /// Context for replacing members of one instance.
 pub(crate) struct Successors {
@@ -60,7 +60,7 @@ impl Successors {
         operation: &mut Operation,
         old: &[Member],
         superseded: &[Operation],
-    ) -> Result<Vec<EventDraft>> {
+    ) -> Result<Vec<NewEvent>> {
         let (mut told, mut named) = (Vec::new(), BTreeMap::new());
         for old in old {
             if let Some(successor) = arrived(tx, old, superseded).await? {

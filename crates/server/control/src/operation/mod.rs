@@ -24,8 +24,9 @@ use muster_api::operation as api;
 use muster_authz::PrincipalKind;
 use muster_engine::{Definition, Undo, definition};
 use muster_ids::TypedId as _;
+use muster_model::audit::Actor;
 use muster_model::operation::{
-    AskedBy, Blocked, Item, ItemState, Operation, OperationState, ResolveAction, StepRecord, StepState,
+    Blocked, Item, ItemState, Operation, OperationState, ResolveAction, StepRecord, StepState,
 };
 use muster_model::witness::{Witness, WitnessKind};
 
@@ -34,9 +35,9 @@ pub fn path(operation: &Operation) -> String {
 }
 
 /// Returns the requester, as an operation stores it.
-pub(crate) fn asked_by(cx: &Cx) -> AskedBy {
+pub(crate) fn asked_by(cx: &Cx) -> Actor {
     match &cx.actor {
-        Some(actor) => AskedBy {
+        Some(actor) => Actor {
             kind: match actor.principal.kind {
                 PrincipalKind::User { .. } => "user",
                 PrincipalKind::ServiceAccount { .. } => "service_account",
@@ -45,7 +46,7 @@ pub(crate) fn asked_by(cx: &Cx) -> AskedBy {
             id: actor.principal.id(),
             name: actor.principal.name.clone(),
         },
-        None => AskedBy { kind: "platform".to_owned(), id: "platform".to_owned(), name: String::new() },
+        None => Actor::platform(""),
     }
 }
 

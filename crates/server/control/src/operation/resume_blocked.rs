@@ -4,6 +4,7 @@
 use muster_db::Tx;
 use muster_model::event::EventType;
 use muster_model::operation::Operation;
+use muster_model::origin::Origin;
 use serde_json::json;
 
 use super::path;
@@ -22,7 +23,13 @@ pub(crate) async fn resume_blocked(
         let Some(fresh) = resumed else { continue };
         let data = json!({"kind": fresh.kind, "operation_id": fresh.id, "action": "retry", "statement": ""});
         let told = (EventType::OperationResolved, path(&fresh), data);
-        cx.outbox_append(tx, fresh.scope(), None, vec![told]).await?;
+        cx.outbox_append(
+            tx,
+            &Origin { timeline: fresh.timeline, ..cx.origin(fresh.scope()) },
+            None,
+            vec![told],
+        )
+        .await?;
         taken_up += 1;
     }
     Ok(taken_up)

@@ -5,17 +5,17 @@ use jiff::{SignedDuration, Timestamp};
 use muster_api::operation::{Plan, Started};
 use muster_db::Tx;
 use muster_engine::{Definition, OperationRequest, accept, supersede};
-use muster_ids::OperationId;
+use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_model::Scope;
-use muster_model::event::EventType;
+use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::member::Member;
 use muster_model::operation::{Item, ItemState, Operation};
+use muster_model::origin::Origin;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{asked_by, path, plan, view};
 use crate::commit::target;
-use crate::outbox::EventDraft;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// The resource of an operation.
@@ -79,7 +79,7 @@ impl Submission {
 }
 
 /// Events of the rows' statements, or the error.
-pub(crate) type Wrote = Result<Vec<EventDraft>>;
+pub(crate) type Wrote = Result<Vec<NewEvent>>;
 
 /// Prepares the operation.
 pub(crate) fn submit(cx: &Cx, submission: Submission) -> PreparedCommand {
@@ -100,6 +100,11 @@ where
         return commit.detail(json!({"dry_run": true}));
     }
     let id: OperationId = cx.platform.env.id();
+    // The path of a member that is about to be added is its instance's.
+    let mut timeline = Timeline::of_path(&subject.path);
+    if subject.kind == "member" {
+        timeline.member_id = Some(MemberId::from_uuid(subject.uuid));
+    }
     let mut operation = accept(
         definition,
         OperationRequest {
@@ -110,6 +115,7 @@ where
             subject_name: subject.name,
             exclusive_locks: submission.exclusive_locks,
             shared_locks: submission.shared_locks,
+            timeline,
             asked_by: asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
             input: submission.input,
@@ -124,7 +130,7 @@ where
     if !supersedes.is_empty() {
         event_data["supersedes"] = json!(supersedes.iter().map(|old| old.id).collect::<Vec<_>>());
     }
-    let ended: Vec<EventDraft> = supersedes
+    let ended: Vec<NewEvent> = supersedes
         .iter()
         .map(|old| {
             let data =
@@ -141,7 +147,14 @@ where
             }
             tx.operation_open(&operation).await?;
             events.extend(ended);
-            writer.outbox_append(tx, scope, None, events).await?;
+            writer
+                .outbox_append(
+                    tx,
+                    &Origin { timeline: operation.timeline, ..writer.origin(scope) },
+                    None,
+                    events,
+                )
+                .await?;
             Ok::<_, Error>(started(&operation, plan))
         })
     });

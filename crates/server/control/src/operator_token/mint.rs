@@ -3,15 +3,14 @@
 use muster_api::Code;
 use muster_api::entitlement::OperatorTokenMint;
 use muster_authz::Permission;
-use muster_ids::{AuditId, EventId, TokenId};
-use muster_model::audit::{Entry, Outcome, Target};
-use muster_model::event::{Draft, EventType};
+use muster_ids::TokenId;
+use muster_model::event::EventType;
+use muster_model::origin::Audited;
 use muster_model::token::{Secret, Subject, Token, TokenKind};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commit::target;
 use crate::entitlement::anywhere;
-use crate::pipeline::actor_of;
 use crate::token::{expiry, hold_issuer, issuer, path, view};
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -56,12 +55,13 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
         "expires_at": token.expires_at, "consumer_project_id": entitlement.project_id,
         "publisher_project_id": entitlement.publisher_project_id});
     let (subject, named) = (path(&token), target("token", token.id, &token.name));
-    let there = (entitlement.project_id != project).then(|| Telling {
-        id: cx.platform.env.uuid(),
-        chain: entitlement.scope().chain(),
-        entry: entry(cx, &entitlement, named.clone(), &told),
-        event: event(cx, &entitlement, subject.clone(), &told),
+    // The consumer's project has an entry and an event of its own.
+    let consumer = (entitlement.project_id != project).then(|| {
+        let action = Permission::OperatorTokenMint.as_str();
+        let audited = Audited::success(action, named.clone(), told.clone());
+        (audited, (EventType::OperatorTokenMinted, subject.clone(), told.clone()))
     });
+    let (env, origin) = (cx.platform.env.clone(), cx.origin(entitlement.scope()));
     let issued_with = cx.authenticated()?.token_id;
     let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
@@ -73,10 +73,8 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
             }
             hold_issuer(tx, issued_with).await?;
             tx.token_insert(&token, secret.hash()).await?;
-            if let Some(Telling { id, chain, entry, event }) = there {
-                let entry = json!(entry).to_string();
-                let events = json!([event]).to_string();
-                tx.outbox_append(id, &chain, &entry, &events).await?;
+            if let Some((audited, event)) = consumer {
+                tx.outbox_append(&env, &origin, Some(audited), vec![event]).await?;
             }
             Ok(Answer::new(&view(&token)).with_secret("secret", secret.reveal()))
         })
@@ -84,46 +82,7 @@ pub async fn mint(cx: &Cx, project: &str, body: OperatorTokenMint) -> Result<Pre
     Ok(commit.event(cx, EventType::OperatorTokenMinted, subject, told))
 }
 
-/// Entry and event for the consumer's project.
-struct Telling {
-    id: uuid::Uuid,
-    chain: String,
-    entry: Entry,
-    event: Draft,
-}
-
 fn revoked(app: &str) -> Error {
     let says = format!("the entitlement to {app} is revoked, and no live instance is left to operate");
     Error::new(Code::InvalidState, says)
-}
-
-fn entry(cx: &Cx, entitlement: &muster_model::app::Entitlement, named: Target, told: &Value) -> Entry {
-    Entry {
-        id: cx.platform.env.id::<AuditId>(),
-        at: cx.now,
-        actor: actor_of(cx),
-        action: Permission::OperatorTokenMint.as_str().to_owned(),
-        outcome: Outcome::Succeeded,
-        code: None,
-        target: Some(named),
-        tenant_id: Some(entitlement.tenant_id),
-        project_id: Some(entitlement.project_id),
-        correlation_id: cx.correlation_id.clone(),
-        count: 1,
-        detail: told.clone(),
-    }
-}
-
-fn event(cx: &Cx, entitlement: &muster_model::app::Entitlement, subject: String, told: &Value) -> Draft {
-    Draft {
-        id: cx.platform.env.id::<EventId>(),
-        event_type: EventType::OperatorTokenMinted.as_str().to_owned(),
-        subject,
-        at: cx.now,
-        tenant_id: Some(entitlement.tenant_id),
-        project_id: Some(entitlement.project_id),
-        correlation_id: cx.correlation_id.clone(),
-        actor_id: cx.actor_id(),
-        data: told.clone(),
-    }
 }

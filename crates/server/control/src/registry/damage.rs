@@ -6,9 +6,9 @@
 
 use bytes::Bytes;
 use muster_db::StoreError;
-use muster_ids::EventId;
 use muster_model::Scope;
-use muster_model::event::{Draft, EventType};
+use muster_model::event::EventType;
+use muster_model::origin::Origin;
 use muster_registry::blobs::Damage;
 use muster_registry::{Digest, StorageError};
 use serde_json::json;
@@ -68,25 +68,16 @@ impl Platform {
         damage: Damage,
         found_by: &'static str,
     ) -> Result<(), StoreError> {
-        let (now, text) = (self.env.now(), digest.to_string());
+        let text = digest.to_string();
         let mut tx = self.store.begin().await?;
         if !tx.blob_lost(&text, file).await? {
             tx.rollback().await;
             return Ok(());
         }
-        let event = Draft {
-            id: self.env.id::<EventId>(),
-            event_type: EventType::BlobDamaged.as_str().to_owned(),
-            subject: format!("/registry/blobs/{text}"),
-            at: now,
-            tenant_id: None,
-            project_id: None,
-            correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
-            actor_id: "platform".to_owned(),
-            data: json!({"digest": text, "file": file, "damage": damage.to_string(), "found_by": found_by}),
-        };
-        let events = serde_json::to_string(&[event]).expect("events are JSON");
-        tx.outbox_append(self.env.uuid(), &Scope::Platform.chain(), "", &events).await?;
+        let data = json!({"digest": text, "file": file, "damage": damage.to_string(), "found_by": found_by});
+        let event = (EventType::BlobDamaged, format!("/registry/blobs/{text}"), data);
+        let origin = Origin::platform(&self.env, Scope::Platform, "registry");
+        tx.outbox_append(&self.env, &origin, None, vec![event]).await?;
         tx.commit().await?;
         self.sealer_wake.notify_one();
         self.metrics.damaged_blobs.inc();

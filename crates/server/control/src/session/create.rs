@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use muster_api::Code;
 use muster_api::session::{LoginMethod, Session, SessionCreate};
-use muster_ids::{AuditId, TenantId, TokenId};
-use muster_model::User;
-use muster_model::audit::{Actor, Entry, Outcome};
+use muster_ids::{TenantId, TokenId};
+use muster_model::audit::{Actor, Outcome};
 use muster_model::event::EventType;
+use muster_model::origin::{Audited, Origin};
 use muster_model::token::{Secret, Subject, Token, TokenKind};
+use muster_model::{Scope, User};
 use serde_json::json;
 
 use super::COOKIE;
@@ -148,21 +149,17 @@ fn note_failure(cx: &Cx, user: User) {
             Code::Unauthenticated,
             "a login failed: the password is wrong, or the person is disabled",
         );
-        let entry = Entry {
-            id: cx.platform.env.id::<AuditId>(),
-            at: cx.now,
-            // The user's id, so that failures are counted per user.
-            actor: Actor { kind: "anonymous".to_owned(), id: user.id.to_string(), name: String::new() },
+        let audited = Audited {
             action: "session.create".to_owned(),
+            target: target("user", user.id, &user.email),
             outcome: Outcome::Refused,
             code: Some(error.code.as_str().to_owned()),
-            target: Some(target("user", user.id, &user.email)),
-            tenant_id: user.tenant_id,
-            project_id: None,
-            correlation_id: cx.correlation_id.clone(),
-            count: 1,
             detail: json!({"detail": error.detail, "address": cx.address.map(|address| address.to_string())}),
         };
+        // The user's id, so that failures are counted per user.
+        let actor = Actor { kind: "anonymous".to_owned(), id: user.id.to_string(), name: String::new() };
+        let origin = Origin { actor, ..cx.origin(Scope::from_columns(user.tenant_id, None)) };
+        let entry = origin.entry(&cx.platform.env, audited);
         cx.count_refusal(&entry).await;
     });
 }

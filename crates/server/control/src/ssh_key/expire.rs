@@ -3,7 +3,8 @@
 use muster_db::{Lease, StoreError};
 use muster_model::Record as _;
 use muster_model::cell::SshKey;
-use muster_model::event::{Draft, EventType};
+use muster_model::event::{EventType, NewEvent};
+use muster_model::origin::Origin;
 use serde_json::json;
 
 use crate::Platform;
@@ -28,26 +29,17 @@ impl Platform {
                 result => result?,
             }
             tx.bump_desired_people(key.tenant_id).await?;
-            let drafts = json!([self.expired_event(key)]).to_string();
-            tx.outbox_append(self.env.uuid(), &key.scope().chain(), "", &drafts).await?;
+            let origin = Origin::platform(&self.env, key.scope(), "expiry");
+            tx.outbox_append(&self.env, &origin, None, vec![expired_event(key)]).await?;
         }
         tx.commit().await?;
         self.sealer_wake.notify_one();
         Ok(())
     }
+}
 
-    fn expired_event(&self, key: &SshKey) -> Draft {
-        Draft {
-            id: self.env.id(),
-            event_type: EventType::SshKeyExpired.as_str().to_owned(),
-            subject: key.path(),
-            at: self.env.now(),
-            tenant_id: Some(key.tenant_id),
-            project_id: Some(key.project_id),
-            correlation_id: muster_model::hex::encode(&self.env.bytes::<16>()),
-            actor_id: "platform".to_owned(),
-            data: json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint,
-                         "allocation_id": key.allocation_id, "expires_at": key.expires_at}),
-        }
-    }
+fn expired_event(key: &SshKey) -> NewEvent {
+    let data = json!({"name": key.name, "user_id": key.user_id, "fingerprint": key.fingerprint,
+                      "allocation_id": key.allocation_id, "expires_at": key.expires_at});
+    (EventType::SshKeyExpired, key.path(), data)
 }

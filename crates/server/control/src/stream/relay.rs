@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The cell reported its end, which was relayed.
-    EventDraft,
+    NewEvent,
     /// The client has disconnected.
     Left,
     /// It cannot continue; the client receives the reason.
@@ -147,7 +147,7 @@ async fn carry(
         }
         signs.stalled[to].store(false, Ordering::Relaxed);
         if last {
-            return Ended::EventDraft;
+            return Ended::NewEvent;
         }
     }
 }

@@ -154,7 +154,7 @@ async fn a_row_is_taken_by_one_sealer_only() {
     let mut left: Vec<_> = (0..100).map(|_| made::uuid()).collect();
     put(&stores[0], async |tx| {
         for id in &left {
-            tx.outbox_append(*id, "platform", "{}", "[]").await?;
+            tx.outbox_insert(*id, "platform", "{}", "[]").await?;
         }
         Ok(())
     })

@@ -268,6 +268,7 @@ pub(crate) fn draft(event_type: &str, scope: Scope, seconds: i64) -> Draft {
         at: at(seconds),
         tenant_id: scope.tenant(),
         project_id: scope.project(),
+        timeline: muster_model::event::Timeline::default(),
         correlation_id: "c-1".to_owned(),
         actor_id: "usr_1".to_owned(),
         data: json!({"a": 1}),

@@ -2,7 +2,8 @@
 
 use jiff::SignedDuration;
 use muster_ids::Env;
-use muster_model::operation::{AskedBy, Item, ItemState};
+use muster_model::audit::Actor;
+use muster_model::operation::{Item, ItemState};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -66,7 +67,8 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
             subject_name: "x".to_owned(),
             exclusive_locks: vec![],
             shared_locks: Vec::new(),
-            asked_by: AskedBy { kind: "user".to_owned(), id: "u".to_owned(), name: "u".to_owned() },
+            timeline: muster_model::event::Timeline::default(),
+            asked_by: Actor { kind: "user".to_owned(), id: "u".to_owned(), name: "u".to_owned() },
             correlation_id: "c".to_owned(),
             input: json!({}),
             deadline_at: now + SignedDuration::from_secs(600),

@@ -89,6 +89,7 @@ pub async fn open_release(
             subject_name: allocation.name.clone(),
             exclusive_locks: vec![allocation.id.uuid()],
             shared_locks: Vec::new(),
+            timeline: parent.timeline,
             asked_by: parent.asked_by.clone(),
             correlation_id: parent.correlation_id.clone(),
             input: json!({}),

@@ -7,6 +7,7 @@ use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::Verb;
 use muster_model::allocation::Allocation;
 use muster_model::cell::Cell;
+use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{ItemState, OperationState};
 use serde_json::json;
@@ -83,6 +84,7 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>>
                     subject_kind: "cell",
                     subject_id: cell.id.uuid(),
                     subject_name: cell.name.clone(),
+                    timeline: Timeline::default(),
                     input: json!({}),
                     deadline_at: cx.operation.deadline_at,
                 };

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use muster_db::{OperationChild, Result, StoreError};
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, Timeline};
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::node::Capacity;
@@ -140,6 +140,7 @@ pub(super) async fn make(
             subject_kind: "allocation",
             subject_id: id.uuid(),
             subject_name: member.name.clone(),
+            timeline: Timeline::default(),
             input: json!({}),
             deadline_at: cx.operation.deadline_at,
         },

@@ -3,6 +3,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::TypedId as _;
+use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure};
 use muster_model::operation::OperationState;
 use serde_json::json;
@@ -63,6 +64,7 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
             subject_kind: "cell",
             subject_id: cell.id.uuid(),
             subject_name: cell.name.clone(),
+            timeline: Timeline::default(),
             input: json!({}),
             deadline_at: cx.now + cx.timing.release,
         },

@@ -6,7 +6,7 @@ use muster_ids::{AppVersionId, ArtifactId, CellId, TypedId as _};
 use muster_manifest::{Component, Expose, Manifest, RootFrom};
 use muster_model::Labels;
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, Timeline};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
 use muster_wire::cell::{CellSpec, Ingress, Protocol, Root};
@@ -215,6 +215,7 @@ fn child_request<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &
         subject_kind: "cell",
         subject_id: cell.id.uuid(),
         subject_name: cell.name.clone(),
+        timeline: Timeline::default(),
         input: json!({}),
         deadline_at: cx.operation.deadline_at,
     }

@@ -3,10 +3,11 @@
 //! does not wait for a machine that it cannot bring back, and nothing is reported removed without evidence.
 
 use muster_db::Result;
+use muster_model::audit::Actor;
 use muster_model::event::EventType;
 use muster_model::member::Member;
 use muster_model::node::Node;
-use muster_model::operation::{AskedBy, Operation};
+use muster_model::operation::Operation;
 use serde_json::json;
 
 use super::fence::ensure_cut_off;
@@ -82,11 +83,8 @@ pub(crate) fn platform_cleanup(
             exclusive_locks: vec![tenants.subject_id],
             // Operations on the whole instance do not wait for the node.
             shared_locks: Vec::new(),
-            asked_by: AskedBy {
-                kind: "platform".to_owned(),
-                id: "platform".to_owned(),
-                name: "quarantine".to_owned(),
-            },
+            timeline: tenants.timeline,
+            asked_by: Actor::platform("quarantine"),
             correlation_id: tenants.correlation_id.clone(),
             input: json!({"force": true, "quarantined": tenants.id}),
             deadline_at: cx.now + cx.timing.release,

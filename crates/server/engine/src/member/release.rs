@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use muster_db::{Result, Tx};
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::cell::Cell;
+use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
 use serde_json::json;
@@ -74,6 +75,7 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAc
             subject_kind: "allocation",
             subject_id: id.uuid(),
             subject_name: allocation.name.clone(),
+            timeline: Timeline::default(),
             input: json!({}),
             deadline_at: cx.now + cx.timing.release,
         },

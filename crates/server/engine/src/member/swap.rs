@@ -5,6 +5,7 @@ use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::ReplaceOrder;
+use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
 use serde_json::json;
@@ -192,6 +193,7 @@ fn child_request<'p>(
         subject_kind: "member",
         subject_id: member.id.uuid(),
         subject_name: member.name.clone(),
+        timeline: Timeline::of_member(member),
         input,
         deadline_at: cx.operation.deadline_at,
     }

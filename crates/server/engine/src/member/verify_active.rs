@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::instance::Health;
-use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::member::{Member, MemberState};
 use muster_model::witness::Transition;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ pub(super) async fn verify_and_activate(cx: &StepCx<'_>, member: Member) -> Resu
     let checks = &component(&manifest, &member)?.witnesses.active;
     let evidence = match verify(cx, Expectation::Works, &manifest, &instance, &member, checks).await? {
         Proof::Pending(act) => return Ok(act),
-        Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+        Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
         Proof::Seen(evidence) => evidence,
     };
     let witness = evidence.witness(cx, &member, Transition::Active);

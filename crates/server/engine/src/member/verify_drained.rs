@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
-use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::member::{Member, MemberState};
 use muster_model::witness::Transition;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let checks = &component(&manifest, &member)?.witnesses.drained;
         let evidence = match verify(cx, Expectation::Leaves, &manifest, &instance, &member, checks).await? {
             Proof::Pending(act) => return Ok(act),
-            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+            Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
             Proof::Seen(evidence) => evidence,
         };
         let witness = evidence.witness(cx, &member, Transition::Drained);

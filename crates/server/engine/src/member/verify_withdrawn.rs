@@ -5,7 +5,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::cell::CellState;
-use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::member::{Member, MemberState};
 use muster_model::witness::WitnessKind;
 use serde_json::json;
 
@@ -63,21 +63,21 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Proof::Seen(evidence) => evidence,
             // A forced removal destroys the cell whatever its own checks report; only a check that another member runs can
             // prevent it.
-            Proof::Not(why) if forced => {
+            Proof::Not(_, why) if forced => {
                 let checked = json!({"what": "checks in its own cell", "does_not_hold": why, "forced": true});
                 Evidence { checked: vec![checked], ..Evidence::default() }
             }
-            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+            Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
         };
         let with_instance = cx.operation.input["with_instance"] == json!(true);
         match run_numbered(cx, &manifest, &instance, &member, &others).await? {
             Proof::Pending(act) => return Ok(act),
             // The whole instance is removed by force: its remaining dependents are removed later, and then the check passes.
-            Proof::Not(why) if forced && with_instance => {
+            Proof::Not(_, why) if forced && with_instance => {
                 let reason = format!("{why}; waiting for the rest of the instance to be removed");
                 return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
             }
-            Proof::Not(why) => return Ok(refused(MemberFailure::NotWitnessed, why).into()),
+            Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
             Proof::Seen(seen) => evidence.extend(seen),
         }
         // No check ran that could find its cell dead; if that was proved when it was drained, it leaves as lost.

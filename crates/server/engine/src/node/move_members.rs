@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result, StoreError, Tx};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, Quorum, ReplaceOrder};
-use muster_model::event::EventType;
+use muster_model::event::{EventType, Timeline};
 use muster_model::instance::{Component, Health, Instance};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
@@ -321,6 +321,7 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
             subject_kind: "member",
             subject_id: member.id.uuid(),
             subject_name: member.name.clone(),
+            timeline: Timeline::of_member(member),
             input,
             deadline_at: cx.operation.deadline_at,
         },

@@ -265,6 +265,7 @@ impl Rig {
                 subject_name: subject.2.to_owned(),
                 exclusive_locks: if bulk { Vec::new() } else { vec![subject.1] },
                 shared_locks,
+                timeline: muster_model::event::Timeline::default(),
                 asked_by: self.asked(),
                 correlation_id: "c".to_owned(),
                 input,

@@ -5,8 +5,8 @@ use muster_engine::{instance, member};
 use muster_ids::{InstanceId, MemberId};
 use muster_model::adapter::AdapterVerb;
 use muster_model::instance::InstanceState;
-use muster_model::member::MemberState;
-use muster_model::operation::OperationState;
+use muster_model::member::{MemberFailure, MemberState};
+use muster_model::operation::{OperationState, StepState};
 use muster_model::witness::{Witness, WitnessKind};
 use muster_testkit::Database;
 use serde_json::json;
@@ -31,6 +31,7 @@ stories! {
     an_adapter_that_cannot_drain_a_dead_member_blocks_nothing
     a_cell_that_only_seems_to_be_missing_is_not_dead
     a_dead_cell_never_makes_a_member_active
+    a_cell_that_dies_before_it_is_verified_fails_its_member
     an_unreachable_node_proves_no_death
     a_forced_decommission_needs_no_adapter
     a_forced_decommission_is_not_held_up_by_one_that_lies
@@ -241,6 +242,29 @@ async fn a_dead_cell_never_makes_a_member_active(rig: &mut Rig) {
         let remove = rig.member_op_with(&member::REMOVE, unit, json!({"force": true}), true).await;
         succeeds(rig, remove).await;
     }
+}
+
+/// There is nothing to decide: the addition is rolled back, and the member can be recovered.
+async fn a_cell_that_dies_before_it_is_verified_fails_its_member(rig: &mut Rig) {
+    let i = rig.instance("i", 1).await;
+    let (unit, add) = rig.add(i).await;
+    while rig.operation(add).await.step("join").is_none_or(|step| step.state != StepState::Running) {
+        if !rig.turn().await {
+            rig.pass(SignedDuration::from_millis(500)).await;
+        }
+    }
+    kill(rig, unit).await;
+    let ended = rig.drive(add).await;
+    assert_eq!(
+        (ended.state, ended.reason.as_deref()),
+        (OperationState::Failed, Some("cell_ended")),
+        "{ended:#?}"
+    );
+    let failed = rig.member(unit).await;
+    assert_eq!((failed.state, failed.failure_reason), (MemberState::Failed, Some(MemberFailure::CellEnded)));
+    let recover = rig.member_op(&member::RECOVER, unit, json!({})).await;
+    succeeds(rig, recover).await;
+    assert_eq!(rig.member(unit).await.state, MemberState::Active);
 }
 
 async fn an_unreachable_node_proves_no_death(rig: &mut Rig) {

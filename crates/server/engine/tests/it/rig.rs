@@ -11,9 +11,10 @@ use muster_ids::{
     AllocationId, CellId, Env, ManualClock, NetworkId, NodeId, OperationId, SeededEntropy, SlotId, TypedId,
 };
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
+use muster_model::audit::Actor;
 use muster_model::cell::{Cell, CellState, NodePort, free_host};
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::operation::{AskedBy, Operation, OperationState};
+use muster_model::operation::{Operation, OperationState};
 use muster_model::{Labels, Project, Tenant};
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -160,8 +161,8 @@ impl Rig {
         }
     }
 
-    pub(crate) fn asked(&self) -> AskedBy {
-        AskedBy { kind: "user".to_owned(), id: "usr_test".to_owned(), name: "test".to_owned() }
+    pub(crate) fn asked(&self) -> Actor {
+        Actor { kind: "user".to_owned(), id: "usr_test".to_owned(), name: "test".to_owned() }
     }
 
     /// Requests an allocation, as the command does.
@@ -225,6 +226,7 @@ impl Rig {
                 subject_name: "x".to_owned(),
                 exclusive_locks: vec![subject.uuid()],
                 shared_locks: Vec::new(),
+                timeline: muster_model::event::Timeline::default(),
                 asked_by: self.asked(),
                 correlation_id: "c".to_owned(),
                 input,

@@ -200,6 +200,7 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
             subject_name: allocation.name.clone(),
             exclusive_locks: vec![id.uuid()],
             shared_locks: Vec::new(),
+            timeline: muster_model::event::Timeline::default(),
             asked_by: rig.asked(),
             correlation_id: "c".to_owned(),
             input: json!({}),

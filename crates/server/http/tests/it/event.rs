@@ -13,7 +13,11 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) async fn open(client: &Client, query: &str, last_event_id: Option<i64>) -> Self {
-        let mut request = client.request(reqwest::Method::GET, &format!("/v1/events/stream?{query}"));
+        Self::at(client, &format!("/v1/events/stream?{query}"), last_event_id).await
+    }
+
+    pub(crate) async fn at(client: &Client, path: &str, last_event_id: Option<i64>) -> Self {
+        let mut request = client.request(reqwest::Method::GET, path);
         if let Some(last) = last_event_id {
             request = request.header("last-event-id", last.to_string());
         }

@@ -187,9 +187,11 @@ fn attempt(operation: &Endpoint, fixture: &Fixture) -> (Vec<String>, String, Val
             (vec![train], String::new(), json!({"name": "fresh", "app": id("app"), "app_version": "1"}))
         }
         "instance_list" | "adapter_step_list" => (vec![train], String::new(), none),
-        "instance_get" | "instance_endpoints" | "member_list" => {
-            (vec![train, id("instance")], String::new(), none)
-        }
+        "instance_get"
+        | "instance_endpoints"
+        | "instance_event_list"
+        | "instance_event_stream"
+        | "member_list" => (vec![train, id("instance")], String::new(), none),
         "instance_update" => (vec![train, id("instance")], String::new(), json!({"protected": true})),
         "instance_scale" => {
             let components = json!([{"component_key": "worker", "count": 2}]);
@@ -260,7 +262,7 @@ pub(crate) async fn knock(client: &Client, operation: &Endpoint, fixture: &Fixtu
     if operation.id == "stream_join" {
         request = crate::stream::upgrading(request);
     }
-    if matches!(operation.id, "event_stream" | "stream_join") {
+    if matches!(operation.id, "event_stream" | "instance_event_stream" | "stream_join") {
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         if status < 300 {

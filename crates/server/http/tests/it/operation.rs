@@ -1,7 +1,8 @@
 //! The list of operations.
 
 use muster_ids::Env;
-use muster_model::operation::{AskedBy, Operation, OperationState};
+use muster_model::audit::Actor;
+use muster_model::operation::{Operation, OperationState};
 use muster_testkit::{Fixture, Kit};
 use serde_json::json;
 
@@ -22,7 +23,8 @@ async fn a_page_of_large_operations_ends_by_its_bytes() {
             subject_kind: "instance".to_owned(),
             subject_id: env.uuid(),
             subject_name: format!("i{at}"),
-            asked_by: AskedBy { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
+            timeline: muster_model::event::Timeline::default(),
+            asked_by: Actor { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
             correlation_id: "c-1".to_owned(),
             state: OperationState::Accepted,
             input: json!({"config": "x".repeat(1_000_000)}),

@@ -16,7 +16,7 @@ on_both![
 ];
 
 fn filter(after: i64, event_type: Option<&str>, limit: i64) -> EventFilter {
-    EventFilter { after, event_type: event_type.map(str::to_owned), limit }
+    EventFilter { after, event_type: event_type.map(str::to_owned), limit, ..EventFilter::default() }
 }
 
 struct Streams {

@@ -17,7 +17,7 @@ on_both![
 ];
 
 async fn leave(store: &Store, id: Uuid, entry: &str) {
-    put(store, async |tx| tx.outbox_append(id, "platform", entry, "[]").await).await.unwrap();
+    put(store, async |tx| tx.outbox_insert(id, "platform", entry, "[]").await).await.unwrap();
 }
 
 async fn rows_are_taken_in_the_order_of_their_ids(store: Store) {
@@ -26,7 +26,7 @@ async fn rows_are_taken_in_the_order_of_their_ids(store: Store) {
         leave(&store, ids[n], &format!("entry {n}")).await;
     }
     made::is_conflict(
-        put(&store, async |tx| tx.outbox_append(ids[0], "platform", "again", "[]").await).await,
+        put(&store, async |tx| tx.outbox_insert(ids[0], "platform", "again", "[]").await).await,
     );
     let take = async |limit: i64| {
         let taken = put(&store, async |tx| tx.outbox_take(limit).await).await.unwrap();

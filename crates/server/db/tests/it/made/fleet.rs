@@ -3,8 +3,9 @@
 use muster_db::{Enrolment, Hold, Joining, Store};
 use muster_ids::{AllocationId, ClaimId, NodeId, OperationId, SlotId, TypedId as _};
 use muster_model::allocation::Allocation;
+use muster_model::audit::Actor;
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::operation::{AskedBy, Operation, OperationState, StepRecord};
+use muster_model::operation::{Operation, OperationState, StepRecord};
 use muster_model::placement::Fit;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
@@ -151,7 +152,8 @@ pub(crate) fn operation(subject: Uuid, exclusive_locks: &[Uuid]) -> Operation {
         subject_kind: "allocation".to_owned(),
         subject_id: subject,
         subject_name: "a".to_owned(),
-        asked_by: AskedBy { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
+        timeline: muster_model::event::Timeline::default(),
+        asked_by: Actor { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
         correlation_id: "c-1".to_owned(),
         state: OperationState::Accepted,
         input: json!({"gpus": 1}),

@@ -14,6 +14,7 @@ mod releases;
 mod repairs;
 mod restarts;
 mod room;
+mod timeline;
 mod trust;
 mod without_adapter;
 
