@@ -256,7 +256,8 @@ class Suite:
             raise Fault(f"it never came to this: {strike}")
         self.struck += 1
         lost = lambda: next((m for m in self.members(name) if m["name"] == strike.lost), None)  # noqa: E731
-        self.until(lambda: lost() is None or lost()["state"] == "failed", f"{strike.lost} is failed, whose cell was killed", 30)
+        # A removal may end meanwhile: then there is no such member any more.
+        self.until(lambda: (lost() or {"state": "failed"})["state"] == "failed", f"{strike.lost} is failed, whose cell was killed", 30)
         if lost():
             self.recovered(name, strike.lost)
         if operation:
@@ -444,8 +445,8 @@ class Suite:
                   if (e["verb"], e["component"], e["how"]) == (verb, component, "complete")]
         return max(counts, default=0)
 
-    def point(self, label, do):
-        if self.chosen not in label and label not in ("launched, and nothing goes wrong", "taken down"):
+    def point(self, label, do, needed=False):
+        if self.chosen not in label and not needed:
             return
         began = time.monotonic()
         try:
@@ -494,7 +495,7 @@ class Suite:
 
     def full(self, name="all"):
         """Every kind at every step."""
-        self.point("launched, and nothing goes wrong", lambda: self.launched(name))
+        self.point("launched, and nothing goes wrong", lambda: self.launched(name), needed=True)
         for component in self.grown:
             self.point(f"the life of a {component}, and nothing goes wrong", lambda c=component: self.life(name, c, []))
             longest = max(len(self.kinds(verb, component)) for verb in ("join", "drain", "resume", "remove"))
@@ -512,18 +513,18 @@ class Suite:
             self.point(str(strike), lambda s=strike: self.look(name, s))
         for component in self.grown:
             self.lose_cells(name, component, self.cell_strikes(component))
-        self.point("taken down", lambda: self.taken_down(name))
+        self.point("taken down", lambda: self.taken_down(name), needed=True)
         for component in self.fixed:
             for kind in self.kinds("join", component):
                 up, down = kind("join", component), kind("remove", component)
-                if up.what == "fail":
+                if up.what == "fail" or self.chosen not in str(up):
                     continue
                 number = self.tasks_of("remove", component)
                 downs = [down] if down.what != "fail" and (down.at != "task" or down.number <= number) else []
                 self.numbers += 1
                 again = f"{name}-{self.numbers}"
                 self.point(f"launched; {up}", lambda s=up, n=again: self.launched(n, [s]))
-                self.point("taken down; " + " · ".join(map(str, downs)), lambda s=downs, n=again: self.taken_down(n, s))
+                self.point("taken down; " + " · ".join(map(str, downs)), lambda s=downs, n=again: self.taken_down(n, s), needed=True)
             self.lose_fixed_cells(name, self.fixed_cell_strikes(component))
         if "baremetal" in self.platform.manifest["compatibility"].get("requires_capacity_shape", ["baremetal"]):
             self.point("a stale copy comes back from a partition", lambda: self.stale_copy_of_a_node(f"{name}-g"))

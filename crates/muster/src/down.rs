@@ -15,7 +15,7 @@ use crate::agent::clean::REMOVED;
 use crate::server::settings;
 use crate::up::address_pool::Blocks;
 use crate::up::idle::{agent_ended, server_ended};
-use crate::up::program::{PATH, inside};
+use crate::up::program::inside;
 use crate::up::record::{Kind, Nodes, Record, names};
 use crate::up::testbed::Testbed;
 
@@ -148,7 +148,12 @@ async fn clean(nodes: &Nodes, testbed: &Testbed, number: u8, name: &str) -> anyh
     words.extend([folder.into(), "--run-dir".into(), testbed.node_run(name).into()]);
     words.extend(["--id-base".into(), testbed.id_base(number).to_string().into()]);
     let mut command = tokio::process::Command::new(&words[0]);
-    command.args(&words[1..]).env_clear().env("PATH", PATH).stdin(Stdio::null()).kill_on_drop(true);
+    command
+        .args(&words[1..])
+        .env_clear()
+        .env("muster_exec::PATH", muster_exec::PATH)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     let ended = command.output().await.context("starting `muster agent clean`")?;
     if !ended.status.success() {
         let said = ended.stderr.get(..SAID).unwrap_or(&ended.stderr);

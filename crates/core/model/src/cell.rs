@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::allocation::Allocation;
 use crate::reason::reasons;
 use crate::record::record;
 use crate::state::states;
@@ -106,6 +107,44 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// A new request: of no member, and without an address yet.
+    pub fn requested(
+        id: CellId,
+        allocation: &Allocation,
+        node_id: NodeId,
+        network_id: NetworkId,
+        name: &str,
+        spec: Value,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            tenant_id: allocation.tenant_id,
+            project_id: allocation.project_id,
+            allocation_id: allocation.id,
+            node_id,
+            network_id,
+            name: name.to_owned(),
+            labels: Labels::new(),
+            people: spec["people"] == Value::Bool(true),
+            spec,
+            artifact_id: None,
+            member_id: None,
+            fenced: false,
+            host: 0,
+            state: CellState::Requested,
+            incarnation: 0,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            destroyed_witness_id: None,
+            operation_id: None,
+            created_at: at,
+            updated_at: at,
+            version: 1,
+        }
+    }
+
     /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)

@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
 use crate::logs::complain;
-use crate::up::program::{PATH, inside};
+use crate::up::program::inside;
 
 /// Time after which a stopping agent is stuck: it finishes and reports its tasks within ten seconds.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -57,7 +57,11 @@ impl Agent {
         let log = log.with_context(|| format!("opening {}", self.log.display()))?;
         let words = self.words(std::env::current_exe()?.into());
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env_clear().env("PATH", PATH).env("NO_COLOR", "1");
+        command
+            .args(&words[1..])
+            .env_clear()
+            .env("muster_exec::PATH", muster_exec::PATH)
+            .env("NO_COLOR", "1");
         // Recovery tests crash agents at these points: only at the first start, or they would never get past it.
         if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT").filter(|_| HAS_KILL_POINTS && !again) {
             command.env("MUSTER_AGENT_KILL_AT", points);

@@ -21,7 +21,6 @@ use crate::monitor::Seen;
 use crate::process::{self, Process};
 use crate::program::{self, Lookup, Unstartable};
 use crate::record::{Phase, Record};
-use crate::tool;
 
 /// A command to run in a cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,7 +141,7 @@ impl Runner {
         let mut command = match obstacle(record, started, &process) {
             Some(obstacle) => refusal(&obstacle),
             None => {
-                let mut command = tool::command(&self.runc);
+                let mut command = muster_exec::command(&self.runc);
                 command.arg("--root").arg(&self.runc_root).args(["exec", "--pid-file"]).arg(&pid_file);
                 command.arg("--process").arg(&spec).arg(record.cell_id.to_string());
                 command
@@ -178,7 +177,7 @@ fn obstacle(record: &Record, started: &Started<'_>, process: &serde_json::Value)
 
 /// A program of the node that ends in place of the command, as a shell in the cell would: in its streams and with its exit status.
 fn refusal(obstacle: &Unstartable) -> std::process::Command {
-    let mut command = tool::command(Path::new("/bin/sh"));
+    let mut command = muster_exec::command(Path::new("/bin/sh"));
     command.args(["-c", r#"printf '%s\n' "$1" >&2; exit "$2""#, "muster", &obstacle.why]);
     command.arg(obstacle.status.to_string());
     command

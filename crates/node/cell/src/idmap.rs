@@ -13,7 +13,6 @@ use crate::error::{CellResult, Doing, refused};
 use crate::mount_attr;
 use crate::range::SIZE;
 use crate::settings::Tools;
-use crate::tool;
 
 /// Access of a mount, beside its ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +36,7 @@ impl Access {
 /// Returns a user namespace that maps the ids from `on_disk` to those from `seen` on the node.
 pub(crate) fn mapping(tools: &Tools, on_disk: u32, seen: u32) -> CellResult<OwnedFd> {
     let doing = || "create a user namespace that maps a cell's ids".to_owned();
-    let mut command = tool::command(&tools.unshare);
+    let mut command = muster_exec::command(&tools.unshare);
     command.arg("--user").arg(&tools.cat).stdin(Stdio::piped());
     // The holder ends with its input, and so with this process in any case.
     let mut holder = command.spawn().doing(doing)?;

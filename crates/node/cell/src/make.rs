@@ -258,7 +258,7 @@ impl Cells {
         document::remove(&log)?;
         let arguments: Vec<&OsStr> = arguments.into_iter().collect();
         let verb = arguments.first().map(|verb| verb.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut command = tool::command(&self.settings.tools.runc);
+        let mut command = muster_exec::command(&self.settings.tools.runc);
         command.arg("--root").arg(self.runc_root()).arg("--log").arg(&log).args(&arguments);
         tool::run(command, &log, || format!("{verb} the container of {cell}"))
     }

@@ -73,7 +73,7 @@ impl Monitor<'_> {
         let spec = self.folder.join("process.json");
         document::note(&spec, process)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut command = tool::command(&self.tools.conmon);
+        let mut command = muster_exec::command(&self.tools.conmon);
         command
             .args(["--api-version", "1", "--exec", "--full-attach", "--cid", &self.cell.to_string()])
             .args(["--cuuid", &self.cell.to_string()])

@@ -6,7 +6,6 @@
 use std::fmt;
 
 use crate::settings::Tools;
-use crate::tool;
 
 /// Oldest runc that may create cells. Debian 12 ships 1.1.5 with the later fixes.
 pub const RUNC_FLOOR: RuncVersion = RuncVersion { major: 1, minor: 1, patch: 5, is_release: true };
@@ -45,7 +44,8 @@ impl fmt::Display for RuncVersion {
 
 /// Returns the reason why this machine's runc may not create cells, if any. A missing runc is reported elsewhere.
 pub fn outdated_runc(tools: &Tools) -> Option<String> {
-    let output = tool::command(&tools.runc).arg("--version").stdout(std::process::Stdio::piped()).output();
+    let output =
+        muster_exec::command(&tools.runc).arg("--version").stdout(std::process::Stdio::piped()).output();
     let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
     refusal(&text)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check_limits::CheckLimits;
 use crate::error::{CellError, CellResult, refused};
-use crate::tool::PATH;
+use muster_exec::PATH;
 
 /// Callback for each point of [`POINTS`]; a test can end the process there.
 pub type Reach = Arc<dyn Fn(&'static str) + Send + Sync>;

@@ -3,22 +3,12 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::error::{CellError, CellResult, Doing};
 
-/// Search path for programs, independent of the agent's environment.
-pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
 /// Maximum length of program output in an error.
 const SAID: usize = 2_000;
-
-/// Returns a command with a clean environment and no input.
-pub(crate) fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env_clear().env("PATH", PATH).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command
-}
 
 /// Runs a program with its output discarded, and returns its log's last message on failure.
 pub(crate) fn run(mut command: Command, log: &Path, doing: impl Fn() -> String) -> CellResult<()> {

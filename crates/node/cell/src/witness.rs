@@ -136,7 +136,7 @@ impl Cells {
         }
         let config = config(&place, record, stand, init, (order, &shown));
         document::note(&stand.folder.join("config.json"), &config)?;
-        let mut command = tool::command(&self.settings.tools.runc);
+        let mut command = muster_exec::command(&self.settings.tools.runc);
         command
             .arg("--root")
             .arg(self.runc_root())
@@ -158,7 +158,7 @@ impl Cells {
         document::folder(&target, 0o755)?;
         let log = stand.folder.join("mount.log");
         let said = fs::File::create(&log).doing(|| format!("write {}", log.display()))?;
-        let mut command = tool::command(&self.settings.tools.nsenter);
+        let mut command = muster_exec::command(&self.settings.tools.nsenter);
         command
             .arg(format!("--pid=/proc/{}/ns/pid", init.pid))
             .arg(&self.settings.tools.mount)
@@ -246,7 +246,7 @@ impl Cells {
         let _clearing = self.clearing.lock();
         self.end(stand)?;
         if self.runc_root().join(&stand.name).exists() {
-            let mut command = tool::command(&self.settings.tools.runc);
+            let mut command = muster_exec::command(&self.settings.tools.runc);
             command.arg("--root").arg(self.runc_root()).args(["delete", "--force"]).arg(&stand.name);
             // Anything it cannot delete is removed below.
             let _ = command.status();

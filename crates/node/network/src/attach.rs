@@ -171,7 +171,7 @@ fn await_port(router: &Namespace, name: &str) -> Result<(), NetworkError> {
             return Ok(());
         }
         if began.elapsed() > READY {
-            return Err(NetworkError::Program {
+            return Err(NetworkError::Unexpected {
                 program: format!("ip link set dev {name} up"),
                 said: format!(
                     "the bridge forwards nothing through it after {} seconds: retry",

@@ -17,11 +17,14 @@ pub enum NetworkError {
         why: String,
     },
     /// A system program failed. It may have had partial effects; a retry completes them.
-    #[error("`{program}` failed: {said}")]
-    Program {
+    #[error(transparent)]
+    Program(#[from] muster_exec::Failed),
+    /// A system program reported something unexpected.
+    #[error("`{program}`: {said}")]
+    Unexpected {
         /// Program and arguments.
         program: String,
-        /// Its error output, or exit status.
+        /// What it reported.
         said: String,
     },
     /// A namespace could not be entered, created or removed.

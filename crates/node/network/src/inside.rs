@@ -165,7 +165,7 @@ impl Inside {
     ) -> Result<Vec<T>, NetworkError> {
         let text = command::run(program, args, None)?;
         let text = if text.trim().is_empty() { "[]" } else { &text };
-        serde_json::from_str(text).map_err(|error| NetworkError::Program {
+        serde_json::from_str(text).map_err(|error| NetworkError::Unexpected {
             program: format!("{program} {}", args.join(" ")),
             said: format!("its output is invalid: {error}"),
         })

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
+use moka::sync::Cache;
 use muster_api::Code;
 use muster_authz::{Grant, Permission, Principal, PrincipalKind};
 use muster_db::Store;
@@ -52,34 +53,21 @@ type TokenHash = [u8; 32];
 
 /// Cache of validated credentials. It holds hashes, never secrets, and only for two seconds.
 pub(crate) struct Authn {
-    lifetime: Duration,
-    checked: Mutex<HashMap<TokenHash, (Instant, Arc<Authenticated>)>>,
+    checked: Cache<TokenHash, Arc<Authenticated>>,
     used: Mutex<HashMap<TokenId, Timestamp>>,
 }
 
-/// Maximum number of cached credentials; beyond it the cache is cleared.
-const MOST: usize = 20_000;
+/// Maximum number of cached credentials.
+const MOST: u64 = 20_000;
 
 impl Authn {
     pub(crate) fn new(lifetime: Duration) -> Self {
-        Self { lifetime, checked: Mutex::default(), used: Mutex::default() }
+        let checked = Cache::builder().max_capacity(MOST).time_to_live(lifetime).build();
+        Self { checked, used: Mutex::default() }
     }
 
     pub(crate) fn forget(&self) {
-        self.checked.lock().clear();
-    }
-
-    fn remembered(&self, hash: &[u8; 32]) -> Option<Arc<Authenticated>> {
-        let checked = self.checked.lock();
-        checked.get(hash).filter(|(at, _)| at.elapsed() < self.lifetime).map(|(_, actor)| actor.clone())
-    }
-
-    fn remember(&self, hash: [u8; 32], actor: Arc<Authenticated>) {
-        let mut checked = self.checked.lock();
-        if checked.len() >= MOST {
-            checked.clear();
-        }
-        checked.insert(hash, (Instant::now(), actor));
+        self.checked.invalidate_all();
     }
 
     pub(crate) async fn note_used(&self, store: &Store) -> muster_db::Result<()> {
@@ -132,11 +120,11 @@ impl Platform {
         hash: TokenHash,
         now: Timestamp,
     ) -> Result<Arc<Authenticated>> {
-        let actor = match self.authn.remembered(&hash) {
+        let actor = match self.authn.checked.get(&hash) {
             Some(actor) => actor,
             None => {
                 let actor = Arc::new(self.look_up(hash).await?);
-                self.authn.remember(hash, actor.clone());
+                self.authn.checked.insert(hash, actor.clone());
                 actor
             }
         };

@@ -21,7 +21,6 @@ mod platform;
 mod resolve;
 mod revalidate;
 mod tail;
-mod tenant_cache;
 
 pub mod adapter;
 pub mod adapter_step;

@@ -17,7 +17,6 @@ use crate::authn::Authn;
 use crate::fleet::Fleet;
 use crate::registry::{Manifests, Names};
 use crate::stream::Streams;
-use crate::tenant_cache::TenantCache;
 use crate::{Error, Limits, Metrics, Tail};
 
 /// Settings of the use cases.
@@ -177,7 +176,6 @@ pub struct Platform {
     /// Adapters that wait for work at this server.
     pub(crate) leases: Leases,
     pub(crate) authn: Authn,
-    pub(crate) tenant_cache: TenantCache,
     pub(crate) names: Names,
     pub(crate) manifests: Manifests,
     /// Downloads from external registries in progress.
@@ -213,7 +211,6 @@ impl Platform {
                 options.timing,
                 hooks(platform),
             )),
-            tenant_cache: TenantCache::default(),
             names: Names::default(),
             manifests: Manifests::default(),
             fetches: Default::default(),
@@ -291,7 +288,6 @@ impl Platform {
     /// Clears cached credentials, so that the next request reads the database.
     pub fn forget_credentials(&self) {
         self.authn.forget();
-        self.tenant_cache.forget();
         self.names.forget();
         self.manifests.forget();
     }

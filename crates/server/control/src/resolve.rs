@@ -60,14 +60,14 @@ impl Cx {
     /// Returns a project's id and scope, where nothing else is needed.
     pub(crate) async fn project_scope(&self, reference: &str) -> Result<(ProjectId, Scope)> {
         if let Ok(id) = reference.parse::<ProjectId>()
-            && let Some(tenant) = self.platform.tenant_cache.find(id)
+            && let Some(tenant) = self.platform.names.tenant(id)
         {
             let scope = Scope::Project(tenant, id);
             self.only_if_seen(scope, "project")?;
             return Ok((id, scope));
         }
         let project = self.project(reference).await?;
-        self.platform.tenant_cache.remember(project.id, project.tenant_id);
+        self.platform.names.remember_tenant(project.id, project.tenant_id);
         Ok((project.id, project.scope()))
     }
 

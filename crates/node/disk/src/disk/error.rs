@@ -78,15 +78,8 @@ pub enum Error {
         mb: u64,
     },
     /// A program failed.
-    #[error("{program} failed ({status}): {said}")]
-    Program {
-        /// Program and arguments.
-        program: String,
-        /// Exit status.
-        status: String,
-        /// Its output, truncated.
-        said: String,
-    },
+    #[error(transparent)]
+    Program(#[from] muster_exec::Failed),
     /// The operating system returned an error.
     #[error("{doing}: {error}")]
     Node {

@@ -1,12 +1,9 @@
 //! Validation of a cell specification. Pure, and reports the field of the fault.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
+use muster_engine::cell::NODE_PORTS;
 use muster_wire::cell::{CellSpec, Probe, ProbeBy, Root, SecretFile, Service};
-
-/// Node ports that may be forwarded to cells; no service of the node itself listens in this range.
-pub(super) const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Directories that the platform creates in every cell.
 const OURS: &[&str] = &["/proc", "/sys", "/dev", "/etc/muster", "/run/muster"];

@@ -1,22 +1,19 @@
 //! Create a cell in an allocation.
 
-use std::collections::BTreeMap;
-
 use muster_api::Code;
 use muster_api::cell::CellCreate;
 use muster_api::operation::Started;
 use muster_authz::Permission;
-use muster_db::Tx;
-use muster_engine::cell::CREATE;
+use muster_engine::cell::{CREATE, CellRefusal, MOST_CELLS, open};
 use muster_engine::{OperationRequest, accept};
 use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
-use muster_model::cell::{Cell, CellState, NodePort, free_host};
+use muster_model::cell::Cell;
 use muster_model::event::{EventType, Timeline};
-use muster_wire::cell::{CellSpec, Protocol, Root};
+use muster_wire::cell::{CellSpec, Root};
 use serde_json::json;
 
-use super::check::{NODE_PORTS, fault};
+use super::check::fault;
 use super::path;
 use crate::artifact::{Start, ensure_startable};
 use crate::commit::target;
@@ -25,8 +22,6 @@ use crate::secret::named;
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, Error, PreparedCommand, Result, operation};
 
-/// Maximum number of cells per allocation: each costs the node a few processes outside the allocation's limits.
-const MOST_CELLS: usize = 64;
 /// Network of a project's bare cells.
 const NETWORK: &str = "default";
 
@@ -39,10 +34,6 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
         let detail = format!("its allocation must be active; {} is {}", allocation.name, allocation.state);
         return Err(Error::new(Code::InvalidState, detail));
     };
-    if cx.platform.store.cell_live_in(allocation.id).await?.len() >= MOST_CELLS {
-        let detail = format!("its allocation holds {MOST_CELLS} cells, the maximum: destroy one first");
-        return Err(Error::new(Code::QuotaExceeded, detail));
-    }
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
         return Err(Error::field(field, why));
     }
@@ -54,7 +45,6 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
     let deadline_at = body.ready_until.unwrap_or(cx.now + cx.platform.engine.timing().create);
     let env = &cx.platform.env;
     let (id, operation_id): (CellId, OperationId) = (env.id(), env.id());
-    let tenant_id = scope.tenant().ok_or_else(|| Error::not_found("project"))?;
     let plan = operation::plan(&CREATE, &[id.to_string()], deadline_at);
     let subject = target("cell", id, &body.name);
     if body.dry_run.unwrap_or(false) {
@@ -62,31 +52,14 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
         let commit = PreparedCommand::new(scope, subject, move |_| Box::pin(async move { Ok(answer) }));
         return Ok(commit.detail(json!({"dry_run": true})));
     }
+    let network_id = env.id::<NetworkId>();
+    let requested =
+        Cell::requested(id, &allocation, node_id, network_id, &body.name, json!(body.spec), cx.now);
     let mut cell = Cell {
-        id,
-        tenant_id,
-        project_id,
-        allocation_id: allocation.id,
-        node_id,
-        network_id: env.id::<NetworkId>(),
-        name: body.name,
         labels: checked_labels(body.labels)?,
-        spec: json!(body.spec),
-        people: body.spec.people,
         artifact_id,
-        member_id: None,
-        fenced: false,
-        host: 0,
-        state: CellState::Requested,
-        incarnation: 0,
-        reason: None,
-        message: None,
-        running_witness_id: None,
-        destroyed_witness_id: None,
         operation_id: Some(operation_id),
-        created_at: cx.now,
-        updated_at: cx.now,
-        version: 1,
+        ..requested
     };
     let opened = accept(
         &CREATE,
@@ -112,23 +85,15 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
     let (spec, now) = (body.spec, cx.now);
     let commit = PreparedCommand::new(scope, subject, move |tx| {
         Box::pin(async move {
-            if let Some(missing) = tx.secret_missing(project_id, &cell.spec).await? {
-                let index = spec.secrets.iter().position(|given| given.secret == missing);
-                return Err(no_secret(index.unwrap_or_default()));
-            }
-            let network = tx.network_ensure(cell.network_id, tenant_id, project_id, NETWORK, now).await?;
-            cell.network_id = network.id;
-            cell.host = free_host(&tx.cell_hosts(network.id).await?).ok_or_else(network_full)?;
             if let Some(id) = cell.artifact_id
                 && !tx.artifact_start(id).await?
             {
                 let why = "the artifact was deprecated at this moment, and no cell can be created from it";
                 return Err(Error::new(Code::InvalidState, why));
             }
-            tx.cell_request(&cell).await?;
-            take_ports(tx, &allocation, &cell, &spec).await?;
-            tx.bump_desired(network.id, node_id).await?;
-            tx.operation_open(&opened).await?;
+            open(tx, &mut cell, &spec, NETWORK, &opened, now)
+                .await?
+                .map_err(|refusal| refused(&allocation, &spec, refusal))?;
             Ok(started(&opened, plan))
         })
     });
@@ -158,39 +123,21 @@ async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<Ar
     Ok(Some(artifact.id))
 }
 
-fn network_full() -> Error {
-    Error::new(Code::QuotaExceeded, "every address of the project's network is in use: destroy a cell first")
-}
-
-/// Assigns the requested node ports, or free ones.
-async fn take_ports(tx: &mut Tx, allocation: &Allocation, cell: &Cell, spec: &CellSpec) -> Result<()> {
-    let mut taken: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    for (index, ingress) in spec.ingress.iter().enumerate() {
-        let protocol = match ingress.protocol {
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
-        };
-        if !taken.contains_key(protocol) {
-            taken.insert(protocol, tx.node_port_taken(cell.node_id, protocol).await?);
+fn refused(allocation: &Allocation, spec: &CellSpec, refusal: CellRefusal) -> Error {
+    let full = |why: String| Error::new(Code::QuotaExceeded, format!("{why}: destroy a cell first"));
+    match refusal {
+        CellRefusal::NoSecret(missing) => {
+            let index = spec.secrets.iter().position(|given| given.secret == missing);
+            no_secret(index.unwrap_or_default())
         }
-        let used = taken.entry(protocol).or_default();
-        let port = match ingress.node_port {
-            Some(port) if used.contains(&i64::from(port)) => {
-                let node = allocation.node_name.as_deref().unwrap_or("its node");
-                let why = format!("port {port} of {node} is in use by another cell: name another, or none");
-                return Err(Error::field(format!("/spec/ingress/{index}/node_port"), why));
-            }
-            Some(port) => i64::from(port),
-            None => NODE_PORTS.map(i64::from).find(|port| !used.contains(port)).ok_or_else(|| {
-                Error::new(
-                    Code::QuotaExceeded,
-                    "every publishable port of the node is in use: destroy a cell first",
-                )
-            })?,
-        };
-        used.push(port);
-        let leads = NodePort { protocol: protocol.to_owned(), port, cell_port: i64::from(ingress.port) };
-        tx.node_port_insert(cell.node_id, cell.id, &leads).await?;
+        CellRefusal::AllocationFull => full(format!("its allocation holds {MOST_CELLS} cells, the maximum")),
+        CellRefusal::NoAddress => full("every address of the project's network is in use".to_owned()),
+        CellRefusal::NoPort => full("every publishable port of the node is in use".to_owned()),
+        CellRefusal::PortTaken(index) => {
+            let node = allocation.node_name.as_deref().unwrap_or("its node");
+            let port = spec.ingress[index].node_port.unwrap_or_default();
+            let why = format!("port {port} of {node} is in use by another cell: name another, or none");
+            Error::field(format!("/spec/ingress/{index}/node_port"), why)
+        }
     }
-    Ok(())
 }

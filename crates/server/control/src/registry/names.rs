@@ -1,34 +1,52 @@
-//! Projects and repositories by name, cached for two seconds: a push resolves them a dozen times.
+//! Projects and repositories by name, cached for two seconds: a push resolves them a dozen times, and every command inside a
+//! project needs the project's tenant.
 //!
-//! Only locations are cached, never permissions. Missing ones are not cached, so that a new one is found at once; if a
-//! repository is deleted meanwhile, foreign keys reject rows that would be added to it.
+//! Only locations are cached, never permissions: visibility is decided on every request. Missing ones are not cached, so that a
+//! new one is found at once; if one is deleted meanwhile, foreign keys reject rows that would be added to it.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::hash::Hash;
+use std::time::Duration;
 
+use moka::sync::Cache;
 use muster_db::{Result, Store};
 use muster_ids::{ProjectId, RepositoryId, TenantId};
-use parking_lot::Mutex;
 
 const LIFETIME: Duration = Duration::from_secs(2);
-const MOST: usize = 10_000;
+const MOST: u64 = 10_000;
 
-type Remembered<K, V> = Mutex<HashMap<K, (Instant, V)>>;
-
-#[derive(Default)]
 pub(crate) struct Names {
-    projects: Remembered<String, (ProjectId, TenantId)>,
-    repositories: Remembered<(ProjectId, String), RepositoryId>,
+    tenants: Cache<ProjectId, TenantId>,
+    projects: Cache<String, (ProjectId, TenantId)>,
+    repositories: Cache<(ProjectId, String), RepositoryId>,
+}
+
+fn cache<K: Hash + Eq + Send + Sync + 'static, V: Clone + Send + Sync + 'static>() -> Cache<K, V> {
+    Cache::builder().max_capacity(MOST).time_to_live(LIFETIME).build()
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { tenants: cache(), projects: cache(), repositories: cache() }
+    }
 }
 
 impl Names {
+    /// Returns the tenant of a project that was resolved lately.
+    pub(crate) fn tenant(&self, project: ProjectId) -> Option<TenantId> {
+        self.tenants.get(&project)
+    }
+
+    pub(crate) fn remember_tenant(&self, project: ProjectId, tenant: TenantId) {
+        self.tenants.insert(project, tenant);
+    }
+
     /// Returns a project by id or by `tenant.name`. A bare name is not accepted: its meaning would depend on the caller.
     pub(crate) async fn project(
         &self,
         store: &Store,
         reference: &str,
     ) -> Result<Option<(ProjectId, TenantId)>> {
-        if let Some(found) = recall(&self.projects, reference) {
+        if let Some(found) = self.projects.get(reference) {
             return Ok(Some(found));
         }
         let found = match (reference.parse::<ProjectId>(), reference.split_once('.')) {
@@ -38,7 +56,7 @@ impl Names {
         };
         let Some(project) = found else { return Ok(None) };
         let place = (project.id, project.tenant_id);
-        keep(&self.projects, reference.to_owned(), place);
+        self.projects.insert(reference.to_owned(), place);
         Ok(Some(place))
     }
 
@@ -50,39 +68,23 @@ impl Names {
         name: &str,
     ) -> Result<Option<RepositoryId>> {
         let key = (project, name.to_owned());
-        if let Some(found) = recall(&self.repositories, &key) {
+        if let Some(found) = self.repositories.get(&key) {
             return Ok(Some(found));
         }
         let found = store.repository_by_name(project, name).await?.map(|repository| repository.id);
         if let Some(id) = found {
-            keep(&self.repositories, key, id);
+            self.repositories.insert(key, id);
         }
         Ok(found)
     }
 
     pub(crate) fn remember(&self, project: ProjectId, name: &str, id: RepositoryId) {
-        keep(&self.repositories, (project, name.to_owned()), id);
+        self.repositories.insert((project, name.to_owned()), id);
     }
 
     pub(crate) fn forget(&self) {
-        self.projects.lock().clear();
-        self.repositories.lock().clear();
+        self.tenants.invalidate_all();
+        self.projects.invalidate_all();
+        self.repositories.invalidate_all();
     }
-}
-
-fn recall<K, Q, V: Copy>(remembered: &Remembered<K, V>, key: &Q) -> Option<V>
-where
-    K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
-    Q: std::hash::Hash + Eq + ?Sized,
-{
-    let remembered = remembered.lock();
-    remembered.get(key).filter(|(at, _)| at.elapsed() < LIFETIME).map(|(_, value)| *value)
-}
-
-fn keep<K: std::hash::Hash + Eq, V>(remembered: &Remembered<K, V>, key: K, value: V) {
-    let mut remembered = remembered.lock();
-    if remembered.len() >= MOST {
-        remembered.clear();
-    }
-    remembered.insert(key, (Instant::now(), value));
 }

@@ -6,6 +6,7 @@ mod create;
 mod destroy;
 mod destroy_cell;
 mod keep_logs;
+mod open;
 mod provision;
 mod restart;
 mod subject;
@@ -16,6 +17,8 @@ pub use act_details::act_details;
 pub use create::CREATE;
 pub use destroy::DESTROY;
 pub(crate) use keep_logs::keep;
+pub(crate) use open::choose_ports;
+pub use open::{CellRefusal, MOST_CELLS, NODE_PORTS, open};
 pub use restart::RESTART;
 pub(crate) use subject::{allocation, order, path, seen};
 #[cfg(test)]

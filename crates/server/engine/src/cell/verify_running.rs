@@ -133,39 +133,19 @@ pub(crate) fn judge(cell: &Cell, spec: &CellSpec, found: &CellFindings) -> Judge
 #[cfg(test)]
 pub(crate) mod tests {
     use muster_ids::Env;
-    use muster_model::Labels;
+    use muster_model::allocation::Allocation;
+    use muster_model::node::Capacity;
     use muster_wire::cell::ServiceFindings;
 
     use super::*;
 
     /// A cell for tests of pure functions.
     pub(crate) fn cell(env: &Env) -> Cell {
-        Cell {
-            id: env.id(),
-            tenant_id: env.id(),
-            project_id: env.id(),
-            allocation_id: env.id(),
-            node_id: env.id(),
-            network_id: env.id(),
-            name: "shell".to_owned(),
-            labels: Labels::new(),
-            spec: json!({}),
-            people: false,
-            artifact_id: None,
-            member_id: None,
-            fenced: false,
-            host: 2,
-            state: CellState::Provisioning,
-            incarnation: 2,
-            reason: None,
-            message: None,
-            running_witness_id: None,
-            destroyed_witness_id: None,
-            operation_id: None,
-            created_at: env.now(),
-            updated_at: env.now(),
-            version: 1,
-        }
+        let allocation =
+            Allocation::requested(env.id(), env.id(), env.id(), "a", Capacity::default(), env.now());
+        let requested =
+            Cell::requested(env.id(), &allocation, env.id(), env.id(), "shell", json!({}), env.now());
+        Cell { host: 2, state: CellState::Provisioning, incarnation: 2, ..requested }
     }
 
     /// Assesses a cell with one service in this state.

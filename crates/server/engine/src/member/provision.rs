@@ -1,20 +1,19 @@
 //! Provisions a member's cell from its release. The undo destroys it if this operation created it.
 
 use futures::future::BoxFuture;
-use muster_db::{OperationChild, Result, StoreError, Tx};
+use muster_db::{OperationChild, Result, StoreError};
 use muster_ids::{AppVersionId, ArtifactId, CellId, TypedId as _};
 use muster_manifest::{Component, Expose, Manifest, RootFrom};
-use muster_model::Labels;
-use muster_model::cell::{Cell, CellState, NodePort, free_host};
+use muster_model::cell::Cell;
 use muster_model::event::{EventType, Timeline};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
-use muster_wire::cell::{CellSpec, Ingress, Protocol, Root};
+use muster_wire::cell::{CellSpec, Ingress, Root};
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use super::{share, trust};
-use crate::cell::{CREATE, RESTART, path as cell_path};
+use crate::cell::{CREATE, CellRefusal, MOST_CELLS, RESTART, choose_ports, open, path as cell_path};
 use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
@@ -27,9 +26,6 @@ pub(super) const PROVISION: Step = Step {
     run,
     undo: Undo::Run(undo),
 };
-
-/// Ports of a node that may be forwarded to cells.
-const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
@@ -88,15 +84,18 @@ async fn remake(
     let (now, look, operation_id, env) = (cx.now, cx.timing.look, cx.operation.id, cx.env.clone());
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {
-            if let Some(refusal) = ensure_secrets_exist(tx, &member, &spec).await? {
-                return Ok(refusal);
+            if let Some(name) = tx.secret_missing(member.project_id, &json!(spec)).await? {
+                return Ok(refusal(CellRefusal::NoSecret(name)));
             }
             // Another release may expose other ports; the common ones keep their node ports.
             if let Some(refusal) = share::hold(tx, cell.network_id, node, &spec).await? {
                 return Ok(refusal);
             }
             let held = tx.node_port_of_now(cell.id).await?;
-            let Some(ports) = choose_ports(tx, &cell, &spec, &held).await? else { return Ok(no_port()) };
+            let ports = match choose_ports(tx, cell.node_id, &spec, &held).await? {
+                Ok(ports) => ports,
+                Err(why) => return Ok(refusal(why)),
+            };
             tx.node_port_free(cell.id).await?;
             for port in &ports {
                 tx.node_port_insert(cell.node_id, cell.id, port).await?;
@@ -135,61 +134,23 @@ async fn make(
     let network = cx.store.network_lookup(network_id).await?.ok_or(StoreError::Gone("network".to_owned()))?;
     let node = share::node(cx, node_id).await?;
     let id: CellId = cx.env.id();
-    let mut cell = Cell {
-        id,
-        tenant_id: member.tenant_id,
-        project_id: member.project_id,
-        allocation_id: allocation.id,
-        node_id,
-        network_id,
-        name: member.name.clone(),
-        labels: Labels::new(),
-        spec: json!(spec),
-        artifact_id,
-        member_id: Some(member.id),
-        fenced: false,
-        people: spec.people,
-        host: 0,
-        state: CellState::Requested,
-        incarnation: 0,
-        reason: None,
-        message: None,
-        running_witness_id: None,
-        destroyed_witness_id: None,
-        operation_id: None,
-        created_at: cx.now,
-        updated_at: cx.now,
-        version: 1,
-    };
+    let requested = Cell::requested(id, &allocation, node_id, network.id, &member.name, json!(spec), cx.now);
+    let mut cell = Cell { artifact_id, member_id: Some(member.id), ..requested };
     let opened = child::make(cx, "cell", child_request(cx, &CREATE, &cell));
     cell.operation_id = Some(opened.id);
     let (now, look, operation_id) = (cx.now, cx.timing.look, cx.operation.id);
     Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
-            if let Some(refusal) = ensure_secrets_exist(tx, &member, &spec).await? {
-                return Ok(refusal);
-            }
-            // Also takes the lock under which addresses are assigned.
-            let network = tx
-                .network_ensure(network.id, network.tenant_id, network.project_id, &network.name, now)
-                .await?;
-            let Some(host) = free_host(&tx.cell_hosts(network.id).await?) else {
-                let why = "every address of the instance's network is in use: remove a member first";
-                return Ok(refused(MemberFailure::ProvisionFailed, why));
-            };
-            cell.host = host;
+            // Before any write: a refusal commits too, with all earlier writes.
             if let Some(refusal) = share::hold(tx, network.id, node, &spec).await? {
                 return Ok(refusal);
             }
-            // Before any write: a refusal commits too, with all earlier writes.
-            let Some(ports) = choose_ports(tx, &cell, &spec, &[]).await? else { return Ok(no_port()) };
-            tx.cell_request(&cell).await?;
-            for port in &ports {
-                tx.node_port_insert(cell.node_id, cell.id, port).await?;
-            }
+            let neighbours = match open(tx, &mut cell, &spec, &network.name, &opened, now).await? {
+                Ok(neighbours) => neighbours,
+                Err(why) => return Ok(refusal(why)),
+            };
             // Notify the neighbours at once; otherwise they would reconcile only at their next poll.
-            effects.tasks_for.extend(tx.bump_desired(network.id, node_id).await?);
-            tx.operation_open(&opened).await?;
+            effects.tasks_for.extend(neighbours);
             let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
             tx.member_move(&member, &after, now).await?;
             let data =
@@ -200,13 +161,24 @@ async fn make(
     }))
 }
 
-/// Locks the project secrets that the cell names; a missing one is a refusal.
-async fn ensure_secrets_exist(tx: &mut Tx, member: &Member, spec: &CellSpec) -> Result<Option<StepOutcome>> {
-    let missing = tx.secret_missing(member.project_id, &json!(spec)).await?;
-    Ok(missing.map(|name| {
-        let why = format!("the project has no secret {name}: create it, then retry");
-        refused(MemberFailure::Permission, why)
-    }))
+fn refusal(why: CellRefusal) -> StepOutcome {
+    let (reason, why) = match why {
+        CellRefusal::NoSecret(name) => {
+            (MemberFailure::Permission, format!("the project has no secret {name}: create it, then retry"))
+        }
+        CellRefusal::AllocationFull => (
+            MemberFailure::ProvisionFailed,
+            format!("its allocation holds {MOST_CELLS} cells, the maximum: destroy one first"),
+        ),
+        CellRefusal::NoAddress => (
+            MemberFailure::ProvisionFailed,
+            "every address of the instance's network is in use: remove a member first".to_owned(),
+        ),
+        CellRefusal::PortTaken(_) | CellRefusal::NoPort => {
+            (MemberFailure::ProvisionFailed, "every publishable port of the node is in use".to_owned())
+        }
+    };
+    refused(reason, why)
 }
 
 fn child_request<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &Cell) -> ChildRequest<'p> {
@@ -219,39 +191,6 @@ fn child_request<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &
         input: json!({}),
         deadline_at: cx.operation.deadline_at,
     }
-}
-
-/// Returns a node port for each exposed port of a cell: those it has, and free ones for the rest. `None` if there are not
-/// enough.
-async fn choose_ports(
-    tx: &mut Tx,
-    cell: &Cell,
-    spec: &CellSpec,
-    held: &[NodePort],
-) -> Result<Option<Vec<NodePort>>> {
-    let mut chosen: Vec<NodePort> = Vec::new();
-    for ingress in &spec.ingress {
-        let protocol = match ingress.protocol {
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
-        };
-        let cell_port = i64::from(ingress.port);
-        if let Some(kept) = held.iter().find(|port| port.protocol == protocol && port.cell_port == cell_port)
-        {
-            chosen.push(kept.clone());
-            continue;
-        }
-        let taken = tx.node_port_taken(cell.node_id, protocol).await?;
-        let ours = |port: &i64| chosen.iter().any(|other| other.protocol == protocol && other.port == *port);
-        let free = NODE_PORTS.into_iter().find(|port| !taken.contains(port) && !ours(port));
-        let Some(port) = free else { return Ok(None) };
-        chosen.push(NodePort { protocol: protocol.to_owned(), port, cell_port });
-    }
-    Ok(Some(chosen))
-}
-
-fn no_port() -> StepOutcome {
-    refused(MemberFailure::ProvisionFailed, "every publishable port of the node is in use")
 }
 
 /// Records the incarnation of the created cell.

@@ -12,7 +12,7 @@ use muster_ids::{
 };
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::audit::Actor;
-use muster_model::cell::{Cell, CellState, NodePort, free_host};
+use muster_model::cell::{Cell, NodePort, free_host};
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::operation::{Operation, OperationState};
 use muster_model::{Labels, Project, Tenant};
@@ -405,32 +405,10 @@ impl Rig {
         let operation = self.opened(&muster_engine::cell::CREATE, "cell", id, json!({}), now + TIMING.create);
         let mut tx = self.store.begin().await.unwrap();
         let network = tx.network_ensure(self.env.id(), tenant_id, project_id, "default", now).await.unwrap();
-        let cell = Cell {
-            id,
-            tenant_id,
-            project_id,
-            allocation_id: allocation,
-            node_id: self.node.id,
-            network_id: network.id,
-            name: name.to_owned(),
-            labels: Labels::new(),
-            spec,
-            people: false,
-            artifact_id: None,
-            member_id: None,
-            fenced: false,
-            host: free_host(&tx.cell_hosts(network.id).await.unwrap()).unwrap(),
-            state: CellState::Requested,
-            incarnation: 0,
-            reason: None,
-            message: None,
-            running_witness_id: None,
-            destroyed_witness_id: None,
-            operation_id: Some(operation.id),
-            created_at: now,
-            updated_at: now,
-            version: 1,
-        };
+        let allocation = self.allocation(allocation).await;
+        let requested = Cell::requested(id, &allocation, self.node.id, network.id, name, spec, now);
+        let host = free_host(&tx.cell_hosts(network.id).await.unwrap()).unwrap();
+        let cell = Cell { host, operation_id: Some(operation.id), ..requested };
         tx.cell_request(&cell).await.unwrap();
         // Distinct from the ports assigned to members, from 30,000 on.
         let port = NodePort { protocol: "tcp".to_owned(), port: 31_000 + cell.host, cell_port: 80 };
