@@ -180,13 +180,84 @@ pub struct Blocked {
     #[serde(default)]
     pub by_deadline: bool,
 }
+macro_rules! kinds {
+    ($($variant:ident = $word:literal;)*) => {
+        /// All kinds of operations, as `noun.verb`. The journals of older releases name them, so none is ever renamed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum OperationKind { $(#[doc = $word] #[serde(rename = $word)] $variant,)* }
+
+        impl OperationKind {
+            /// All values.
+            pub const ALL: &'static [OperationKind] = &[$(OperationKind::$variant,)*];
+
+            /// Returns its name on the wire and in the database.
+            pub fn as_str(self) -> &'static str {
+                match self { $(OperationKind::$variant => $word,)* }
+            }
+
+            /// Parses a kind from its name.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+            }
+
+            /// Returns the verb of its name.
+            pub fn verb(self) -> &'static str {
+                self.as_str().split_once('.').map_or("", |(_, verb)| verb)
+            }
+
+            /// Reports whether its name begins with this noun.
+            pub fn is_of(self, noun: &str) -> bool {
+                self.as_str().split_once('.').is_some_and(|(of, _)| of == noun)
+            }
+        }
+
+        impl std::fmt::Display for OperationKind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+kinds! {
+    AllocationCreate = "allocation.create";
+    AllocationRelease = "allocation.release";
+    AllocationRestart = "allocation.restart";
+    AllocationResize = "allocation.resize";
+    AllocationClean = "allocation.clean";
+    CellCreate = "cell.create";
+    CellRestart = "cell.restart";
+    CellDestroy = "cell.destroy";
+    NodeDrain = "node.drain";
+    NodeRetire = "node.retire";
+    NodeAudit = "node.audit";
+    MemberAdd = "member.add";
+    MemberDrain = "member.drain";
+    MemberResume = "member.resume";
+    MemberRemove = "member.remove";
+    MemberReplace = "member.replace";
+    MemberRecover = "member.recover";
+    MemberUpgrade = "member.upgrade";
+    MembersAdd = "members.add";
+    MembersDrain = "members.drain";
+    MembersResume = "members.resume";
+    MembersRemove = "members.remove";
+    MembersReplace = "members.replace";
+    MembersRecover = "members.recover";
+    InstanceCreate = "instance.create";
+    InstanceScale = "instance.scale";
+    InstanceUpgrade = "instance.upgrade";
+    InstanceRollback = "instance.rollback";
+    InstanceDecommission = "instance.decommission";
+}
+
 /// An operation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Operation {
     /// Its id.
     pub id: OperationId,
-    /// `noun.verb`.
-    pub kind: String,
+    /// Its kind.
+    pub kind: OperationKind,
     /// The tenant, if any.
     pub tenant_id: Option<TenantId>,
     /// The project, if any.

@@ -6,12 +6,14 @@ use std::collections::BTreeSet;
 use muster_ids::{MemberId, OperationId, TypedId as _};
 
 use crate::member::Member;
-use crate::operation::{Item, ItemState, Operation};
+use crate::operation::{Item, ItemState, Operation, OperationKind};
 
 /// Returns the members that open operations drain, replace or remove, whether started or not.
 pub fn leaving(operations: &[Operation]) -> BTreeSet<MemberId> {
     named_by(operations, &BTreeSet::new(), |kind| {
-        matches!(kind, "member.drain" | "members.drain") || replaces(kind) || removes(kind)
+        matches!(kind, OperationKind::MemberDrain | OperationKind::MembersDrain)
+            || replaces(kind)
+            || removes(kind)
     })
 }
 
@@ -28,7 +30,7 @@ pub fn replacing(operations: &[Operation], but: &BTreeSet<OperationId>) -> BTree
 /// Returns the members that open operations let succeed others, whether they have joined or not.
 pub fn successors(operations: &[Operation]) -> BTreeSet<MemberId> {
     let mut named = BTreeSet::new();
-    for operation in operations.iter().filter(|operation| replaces(&operation.kind)) {
+    for operation in operations.iter().filter(|operation| replaces(operation.kind)) {
         let several = operation.input["successors"].as_object().into_iter().flatten();
         let ids = several.map(|(_, id)| id).chain([&operation.input["successor"]]);
         named.extend(ids.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
@@ -36,25 +38,26 @@ pub fn successors(operations: &[Operation]) -> BTreeSet<MemberId> {
     named
 }
 
-fn replaces(kind: &str) -> bool {
-    matches!(kind, "member.replace" | "members.replace")
+fn replaces(kind: OperationKind) -> bool {
+    matches!(kind, OperationKind::MemberReplace | OperationKind::MembersReplace)
 }
 
-fn removes(kind: &str) -> bool {
-    matches!(kind, "member.remove" | "members.remove" | "instance.scale" | "instance.decommission")
+fn removes(kind: OperationKind) -> bool {
+    use OperationKind::{InstanceDecommission, InstanceScale, MemberRemove, MembersRemove};
+    matches!(kind, MemberRemove | MembersRemove | InstanceScale | InstanceDecommission)
 }
 
 fn named_by(
     operations: &[Operation],
     but: &BTreeSet<OperationId>,
-    counts: impl Fn(&str) -> bool,
+    counts: impl Fn(OperationKind) -> bool,
 ) -> BTreeSet<MemberId> {
     let mut named = BTreeSet::new();
-    let counted = |operation: &&Operation| counts(&operation.kind) && !but.contains(&operation.id);
+    let counted = |operation: &&Operation| counts(operation.kind) && !but.contains(&operation.id);
     for operation in operations.iter().filter(counted) {
         if operation.subject_kind == "member" {
             named.insert(MemberId::from_uuid(operation.subject_id));
-        } else if operation.kind == "instance.scale" {
+        } else if operation.kind == OperationKind::InstanceScale {
             let removed = operation.input["remove"].as_array().into_iter().flatten();
             named.extend(removed.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
         } else {

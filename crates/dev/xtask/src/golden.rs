@@ -25,6 +25,7 @@ fn all(document: &Value) -> Result<Vec<Golden>> {
         Golden { path: "openapi/manifest.schema.json", text: format!("{:#}\n", muster_manifest::schema()) },
         Golden { path: "openapi/operations.txt", text: operations::list() },
         Golden { path: "docs/reference/events.md", text: reference::events() },
+        Golden { path: "openapi/events.json", text: reference::event_schemas() },
         Golden { path: "docs/reference/permissions.md", text: reference::permissions() },
         Golden { path: "crates/client/sdk/src/types.rs", text: sdk::generate(document)? },
     ])

@@ -2,7 +2,8 @@
 
 use muster_authz::Permission;
 use muster_model::Role;
-use muster_model::event::EventType;
+use muster_model::event::{DataField, DataKind, EventType};
+use serde_json::{Map, Value, json};
 
 const GENERATED: &str = "<!-- Generated from the code by `make bless`; edit the code instead. -->\n";
 
@@ -12,12 +13,44 @@ pub(crate) fn events() -> String {
         "{GENERATED}\n# Events\n\n\
          The event types of `muster events`, event streams and webhooks: the `type` of a CloudEvent. A type never changes\n\
          its meaning; changed data is a new version beside the old one. The list grows: receivers ignore unknown types.\n\n\
-         | type | meaning |\n| --- | --- |\n"
+         `data` has the fields of the last column, text if nothing else is said; those with `?` may be absent or null. Their JSON\n\
+         Schemas are in [`openapi/events.json`](../../openapi/events.json). An event of an app instance or of a member carries\n\
+         `instanceid` and `memberid` too, and so does everything that belongs to them.\n\n\
+         | type | meaning | data |\n| --- | --- | --- |\n"
     );
     for event in EventType::ALL {
-        page.push_str(&format!("| `{}` | {} |\n", event.as_str(), event.meaning()));
+        let data: Vec<String> = event.data().map(field).collect();
+        page.push_str(&format!("| `{}` | {} | {} |\n", event.as_str(), event.meaning(), data.join(", ")));
     }
     page
+}
+
+fn field(field: DataField) -> String {
+    let mark = if field.required { "" } else { "?" };
+    match field.kind {
+        DataKind::Text => format!("`{}{mark}`", field.name),
+        kind => format!("`{}{mark}` ({})", field.name, kind.as_str()),
+    }
+}
+
+/// Returns the JSON Schemas of the data of all events, by type.
+pub(crate) fn event_schemas() -> String {
+    let schema = |event: &EventType| {
+        let property = |field: DataField| {
+            let kind = field.kind.as_str();
+            let kind = if field.required { json!(kind) } else { json!([kind, "null"]) };
+            (field.name.to_owned(), json!({"type": kind}))
+        };
+        let properties: Map<String, Value> = event.data().map(property).collect();
+        let required: Vec<&str> =
+            event.data().filter(|field| field.required).map(|field| field.name).collect();
+        let schema = json!({"description": event.meaning(), "type": "object", "properties": properties,
+                            "required": required});
+        (event.as_str().to_owned(), schema)
+    };
+    let schemas: Map<String, Value> = EventType::ALL.iter().map(schema).collect();
+    let document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": schemas});
+    format!("{document:#}\n")
 }
 
 /// Returns the page of permissions, their roles, and the endpoints that they guard.

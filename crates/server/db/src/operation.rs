@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::{AllocationId, NodeId, OperationId, ProjectId};
 use muster_model::event::Timeline;
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
@@ -141,10 +141,14 @@ fn to_json(value: &impl serde::Serialize) -> Json {
     serde_json::to_value(value).expect("an operation is JSON")
 }
 
+fn kind(row: &Row, column: usize) -> Result<OperationKind> {
+    OperationKind::parse(&row.get::<String>(column)?).ok_or(StoreError::Corrupt("a kind of an operation"))
+}
+
 fn operation(row: &Row) -> Result<Operation> {
     Ok(Operation {
         id: row.get(0)?,
-        kind: row.get(1)?,
+        kind: kind(row, 1)?,
         tenant_id: row.get(2)?,
         project_id: row.get(3)?,
         subject_kind: row.get(4)?,
@@ -198,7 +202,7 @@ pub struct OperationChild {
     /// Its id.
     pub id: OperationId,
     /// Its kind.
-    pub kind: String,
+    pub kind: OperationKind,
     /// The subject it works on.
     pub subject_id: Uuid,
     /// Its state.
@@ -262,7 +266,7 @@ impl Store {
         let child = |row: &Row| -> Result<OperationChild> {
             Ok(OperationChild {
                 id: row.get(0)?,
-                kind: row.get(1)?,
+                kind: kind(row, 1)?,
                 subject_id: row.get(2)?,
                 state: state(row.get(3)?)?,
                 spawn_key: row.get::<Option<String>>(4)?.unwrap_or_default(),
@@ -313,7 +317,7 @@ impl Tx {
     pub async fn operation_open(&mut self, operation: &Operation) -> Result<()> {
         let args = args![
             operation.id,
-            &operation.kind,
+            operation.kind.as_str(),
             operation.tenant_id,
             operation.project_id,
             &operation.subject_kind,
@@ -425,7 +429,7 @@ impl Tx {
             operation.project_id,
             operation.subject_id,
             operation.parent_id,
-            &operation.kind,
+            operation.kind.as_str(),
             operation.state.as_str(),
             now,
             to_json(&document)

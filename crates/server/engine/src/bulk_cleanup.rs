@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use muster_db::{Result, StoreError, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_model::operation::{Item, ItemState, Operation, OperationKind, OperationState};
 use serde_json::Value;
 
 use crate::member::{fail_unstarted, is_survivor};
@@ -131,7 +131,7 @@ async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Intent) -> Result<bool> {
     open.retain(|other| other.id != cx.operation.id);
     // Only another removal removes it: a drain or an upgrade does not.
     if meant == Intent::Remove {
-        open.retain(|other| other.kind == "member.remove");
+        open.retain(|other| other.kind == OperationKind::MemberRemove);
     }
     if !open.is_empty() {
         return Ok(false);

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{Result, Store};
 use muster_ids::Env;
-use muster_model::operation::{Operation, OperationState, StepState};
+use muster_model::operation::{Operation, OperationKind, OperationState, StepState};
 
 use crate::{Releases, StepAction, Timing};
 
@@ -110,7 +110,7 @@ pub type Settle = for<'a> fn(&'a StepCx<'a>, OperationState) -> BoxFuture<'a, Re
 #[derive(Clone, Copy)]
 pub struct Definition {
     /// `noun.verb`.
-    pub kind: &'static str,
+    pub kind: OperationKind,
     /// The steps, in order.
     pub steps: &'static [Step],
     /// Reaction to a refused step.

@@ -219,7 +219,7 @@ impl Engine {
     /// Runs one pass: decide, run the step, commit. Updates `operation`.
     async fn tick(&self, operation: &mut Operation) -> Result<Tick, StoreError> {
         let now = self.env.now();
-        let Some(kind) = definition(&operation.kind) else {
+        let Some(kind) = definition(operation.kind) else {
             return Err(StoreError::Corrupt("a known kind of operation"));
         };
         let mut next = operation.clone();

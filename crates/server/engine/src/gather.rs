@@ -4,7 +4,7 @@ use muster_db::{OperationChild, Result};
 use muster_ids::TypedId as _;
 use muster_model::event::Timeline;
 use muster_model::member::Member;
-use muster_model::operation::{Item, ItemState, OperationState};
+use muster_model::operation::{Item, ItemState, OperationKind, OperationState};
 use serde_json::Value;
 
 use crate::child::{self, ChildRequest};
@@ -41,10 +41,10 @@ pub(crate) enum TakesOver {
 }
 
 impl TakesOver {
-    fn from(self, kind: &str) -> bool {
+    fn from(self, kind: OperationKind) -> bool {
         match self {
             Self::Nothing => false,
-            Self::Upgrades => kind == "member.upgrade",
+            Self::Upgrades => kind == OperationKind::MemberUpgrade,
             Self::All => true,
         }
     }
@@ -115,7 +115,7 @@ async fn gather_all(
                 TakesOver::Nothing => Vec::new(),
                 _ => cx.store.operation_open_on(plan.member.id.uuid()).await?,
             };
-            under_way.retain(|other| takes_over.from(&other.kind));
+            under_way.retain(|other| takes_over.from(other.kind));
             if let Some(item) = items.iter_mut().find(|item| item.id == plan.member.id.to_string()) {
                 item.state = ItemState::Running;
                 item.operation_id = Some(child.id);
@@ -285,7 +285,7 @@ mod tests {
     fn child(env: &Env, prefix: &str, retry_epoch: i64, state: OperationState) -> OperationChild {
         OperationChild {
             id: env.id(),
-            kind: "member.add".to_owned(),
+            kind: OperationKind::MemberAdd,
             subject_id: env.uuid(),
             state,
             spawn_key: format!("{prefix}{retry_epoch}"),

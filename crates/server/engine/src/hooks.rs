@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use muster_ids::{NodeId, OperationId, ServiceAccountId};
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 
 /// Receives an operation, its kind and its final state.
-pub type Ended = Arc<dyn Fn(OperationId, &str, OperationState) + Send + Sync>;
+pub type Ended = Arc<dyn Fn(OperationId, OperationKind, OperationState) + Send + Sync>;
 
 /// Callbacks of the engine after a commit. Only hints: the database holds everything.
 #[derive(Clone)]

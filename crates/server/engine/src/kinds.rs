@@ -2,6 +2,7 @@
 
 use crate::definition::Definition;
 use crate::{allocation, cell, instance, member, members, node};
+use muster_model::operation::OperationKind;
 
 /// All definitions. The journals of older releases name kinds and steps, so neither is ever renamed.
 pub const KINDS: &[Definition] = &[
@@ -37,6 +38,6 @@ pub const KINDS: &[Definition] = &[
 ];
 
 /// Returns the definition of a kind.
-pub fn definition(kind: &str) -> Option<&'static Definition> {
+pub fn definition(kind: OperationKind) -> Option<&'static Definition> {
     KINDS.iter().find(|definition| definition.kind == kind)
 }

@@ -66,7 +66,7 @@ pub(crate) fn changed(before: &Operation, after: &Operation) -> Effects {
 /// Returns the audit entry of the end; the start was audited with the command.
 pub(crate) fn end(operation: &Operation) -> Audited {
     Audited {
-        action: operation.kind.clone(),
+        action: operation.kind.to_string(),
         target: Target {
             kind: operation.subject_kind.clone(),
             id: operation.subject_id.to_string(),

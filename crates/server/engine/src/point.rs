@@ -3,6 +3,7 @@
 //! The test harness strikes at every point of every step; the processes of the fleet tests abort there. Nothing else arms
 //! them.
 
+use muster_model::operation::OperationKind;
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
@@ -89,7 +90,13 @@ impl Points {
     }
 
     /// Passes a point.
-    pub(crate) fn pass(&self, kind: &str, step: &str, undoing: bool, point: Point) -> Option<Strike> {
+    pub(crate) fn pass(
+        &self,
+        kind: OperationKind,
+        step: &str,
+        undoing: bool,
+        point: Point,
+    ) -> Option<Strike> {
         let at = name(kind, step, undoing, point);
         *self.passed.lock().entry(at.clone()).or_insert(0) += 1;
         let mut armed = self.armed.lock();
@@ -107,7 +114,7 @@ impl Points {
     }
 }
 
-fn name(kind: &str, step: &str, undoing: bool, point: Point) -> String {
+fn name(kind: OperationKind, step: &str, undoing: bool, point: Point) -> String {
     let undo = if undoing { "-" } else { "" };
     format!("{kind}/{undo}{step}:{}", point.as_str())
 }

@@ -37,7 +37,7 @@ pub async fn resume_blocked(
     now: Timestamp,
 ) -> Result<Option<Operation>> {
     let Some(mut operation) = tx.operation_seize(id).await? else { return Ok(None) };
-    let Some(kind) = definition(&operation.kind) else { return Ok(None) };
+    let Some(kind) = definition(operation.kind) else { return Ok(None) };
     if !go_on(&mut operation, kind, timing, now) {
         return Ok(None);
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use muster_db::{Result, Tx};
 use muster_ids::{Env, MemberId, TypedId as _};
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::{Operation, OperationState, StepRecord, StepState};
+use muster_model::operation::{Operation, OperationKind, OperationState, StepRecord, StepState};
 use serde_json::json;
 
 use crate::member::release_reserved;
@@ -36,18 +36,24 @@ pub async fn supersede(
     tx.task_expire_of(old.id, now).await?;
     tx.adapter_step_cancel_of(old.id, now).await?;
     tx.operation_end(&old, now).await?;
-    if old.kind == "member.replace" {
+    if old.kind == OperationKind::MemberReplace {
         leave_successor(tx, env, &old, new, now).await?;
     }
-    if old.kind == "member.remove" && keeps_member(&new.kind) {
+    if old.kind == OperationKind::MemberRemove && keeps_member(new.kind) {
         count_again(tx, &old).await?;
     }
     Ok(true)
 }
 
 /// Reports whether a member, or its successor, stays after an operation of this kind.
-fn keeps_member(kind: &str) -> bool {
-    matches!(kind.split_once('.'), Some(("member" | "members", "replace" | "recover" | "drain")))
+fn keeps_member(kind: OperationKind) -> bool {
+    use OperationKind::{
+        MemberDrain, MemberRecover, MemberReplace, MembersDrain, MembersRecover, MembersReplace,
+    };
+    matches!(
+        kind,
+        MemberDrain | MemberRecover | MemberReplace | MembersDrain | MembersRecover | MembersReplace
+    )
 }
 
 /// Reverts the desired count that a removal lowered when it was accepted. The removals of a replacement and of a decommission lower
@@ -58,7 +64,12 @@ async fn count_again(tx: &mut Tx, removal: &Operation) -> Result<()> {
     let mut accepted = Some(removal.clone());
     if let Some(parent) = removal.parent_id {
         let lowers = |parent: &Operation| {
-            matches!(parent.kind.as_str(), "members.remove" | "instance.scale" | "allocation.release")
+            matches!(
+                parent.kind,
+                OperationKind::MembersRemove
+                    | OperationKind::InstanceScale
+                    | OperationKind::AllocationRelease
+            )
         };
         accepted = tx.operation_now(parent).await?.filter(lowers);
     }
@@ -86,13 +97,14 @@ async fn leave_successor(
         return Ok(());
     }
     let on_old = tx.operation_open_on_now(replace.subject_id).await?;
-    let removal =
-        on_old.iter().any(|other| other.parent_id == Some(replace.id) && other.kind == "member.remove");
+    let removal = on_old
+        .iter()
+        .any(|other| other.parent_id == Some(replace.id) && other.kind == OperationKind::MemberRemove);
     let works = has_come(replace, &successor);
     let old = tx.member_now(MemberId::from_uuid(replace.subject_id)).await?;
     // The successor of a member that never worked was counted in addition from the start.
     let beside = !removal && old.is_some_and(|old| old.never_worked());
-    let more = wants_more(&new.kind, works, removal) - i64::from(beside);
+    let more = wants_more(new.kind, works, removal) - i64::from(beside);
     if more != 0 {
         tx.component_change_desired(successor.instance_id, &successor.component_key, more, 0).await?;
     }
@@ -150,10 +162,10 @@ fn adopts(new: &Operation, successor: MemberId) -> bool {
 
 /// Returns the change of a component's desired count when a replacement is superseded. A removal wants one fewer, unless the
 /// member's removal was already open; a newer replacement wants the same count.
-fn wants_more(new_kind: &str, successor_works: bool, removal_under_way: bool) -> i64 {
+fn wants_more(new_kind: OperationKind, successor_works: bool, removal_under_way: bool) -> i64 {
     match (new_kind, successor_works, removal_under_way) {
-        ("member.remove", true, true) => 0,
-        ("member.remove", false, true) => -1,
+        (OperationKind::MemberRemove, true, true) => 0,
+        (OperationKind::MemberRemove, false, true) => -1,
         (_, true, _) => 1,
         (_, false, _) => 0,
     }

@@ -172,7 +172,7 @@ async fn open_on_allocation(
     tell_opened(platform, &mut tx, &operation, allocation::path(allocation), told, &ended).await?;
     tx.commit().await?;
     platform.sealer_wake.notify_one();
-    tracing::info!(operation_id = %operation.id, kind = definition.kind, allocation_id = %id, why, "opened");
+    tracing::info!(operation_id = %operation.id, kind = %definition.kind, allocation_id = %id, why, "opened");
     platform.engine.wake.notify_one();
     Ok(())
 }
@@ -228,7 +228,7 @@ async fn open_decommission(
     tell_opened(platform, &mut tx, &operation, instance::path(instance), told, &ended).await?;
     tx.commit().await?;
     platform.sealer_wake.notify_one();
-    tracing::info!(operation_id = %operation.id, kind = operation.kind, instance_id = %id, why, "opened");
+    tracing::info!(operation_id = %operation.id, kind = %operation.kind, instance_id = %id, why, "opened");
     platform.engine.wake.notify_one();
     Ok(())
 }
@@ -253,7 +253,7 @@ async fn tell_opened(
         id: operation.subject_id.to_string(),
         name: Some(operation.subject_name.clone()),
     };
-    let audited = Audited::success(&operation.kind, target, told.clone());
+    let audited = Audited::success(operation.kind.as_str(), target, told.clone());
     let mut news = vec![(EventType::OperationAccepted, subject, told)];
     news.extend(ended.iter().map(|old| {
         let data = json!({"kind": old.kind, "state": "superseded", "operation_id": old.id,

@@ -6,7 +6,7 @@ use muster_authz::Permission;
 use muster_engine::{definition, resolve};
 use muster_ids::TypedId as _;
 use muster_model::event::EventType;
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
@@ -30,10 +30,11 @@ pub async fn attest(
     // An allocation that is being re-created for its owner cannot be attested; the owner releases it first.
     let undone = |operation: &Operation| {
         let blocked = operation.state == OperationState::Blocked;
-        operation.kind == "allocation.create" && (blocked || operation.state == OperationState::Compensating)
+        operation.kind == OperationKind::AllocationCreate
+            && (blocked || operation.state == OperationState::Compensating)
     };
     let under_way = under_way
-        .filter(|operation| operation.kind == "allocation.release" || undone(operation))
+        .filter(|operation| operation.kind == OperationKind::AllocationRelease || undone(operation))
         .ok_or_else(|| invalid("release it first: an attestation ends a release, it does not start one"))?;
     let node = match allocation.node_id {
         Some(node) => store.node_lookup(node).await?,
@@ -69,7 +70,7 @@ pub async fn attest(
         Box::pin(async move {
             tx.witness_insert(&witness).await?;
             if let Some(mut fresh) = tx.operation_seize(under_way.id).await? {
-                if let Some(kind) = definition(&fresh.kind) {
+                if let Some(kind) = definition(fresh.kind) {
                     let retry = muster_model::operation::ResolveAction::Retry;
                     resolve(&mut fresh, kind, &timing, retry, now);
                 }

@@ -27,6 +27,7 @@ use muster_model::assess::{
 use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::instance::Health;
 use muster_model::member::MemberState;
+use muster_model::operation::OperationKind;
 use muster_wire::cell::Protocol;
 use serde_json::json;
 
@@ -210,7 +211,7 @@ async fn not_a_members(cx: &Cx, cell: &Cell, definition: &Definition) -> Result<
     let Some(id) = cell.member_id else { return Ok(()) };
     let member = cx.platform.store.member_lookup(id).await?;
     let Some(member) = member.filter(|member| member.state != MemberState::Removed) else { return Ok(()) };
-    let instead = if definition.kind == "cell.restart" { "recover or replace" } else { "remove" };
+    let instead = if definition.kind == OperationKind::CellRestart { "recover or replace" } else { "remove" };
     let why = format!("it is the cell of the member {}: {instead} the member instead", member.name);
     Err(Error::new(muster_api::Code::InvalidState, why))
 }

@@ -182,8 +182,7 @@ async fn decide(
         ids.iter().filter_map(named).map(|one| told(event, of, one.member, one.verb)).collect::<Vec<_>>()
     };
     let is_repair = |operation: &Operation| {
-        operation.asked_by.kind == "platform"
-            && [REPLACE.kind, RECOVER.kind].contains(&operation.kind.as_str())
+        operation.asked_by.kind == "platform" && [REPLACE.kind, RECOVER.kind].contains(&operation.kind)
     };
     let repairing = held.iter().any(is_repair);
     let spent = breaker.recent(&of.repairs, cx.now).len() as i64 >= breaker.most;

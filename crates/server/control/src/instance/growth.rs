@@ -85,7 +85,7 @@ pub(crate) async fn plan_growth(
     waves.sort_unstable();
     waves.dedup();
     let (add, _) = definitions_for(Verb::Add);
-    if plan.kind != add.kind {
+    if plan.kind != add.kind.as_str() {
         plan.expected_seconds += seconds(waves.len().saturating_mul(add.steps.len()));
     }
     let Some(existing) = dry_run else { return Ok(()) };

@@ -257,7 +257,7 @@ fn ensure_release_fits(
 /// Returns the upgrades that a rollback supersedes: it would otherwise wait for an upgrade that does not finish, which is
 /// the reason for the rollback.
 fn rolls(open: Vec<Operation>) -> Vec<Operation> {
-    let is_roll = |operation: &Operation| [UPGRADE.kind, ROLLBACK.kind].contains(&operation.kind.as_str());
+    let is_roll = |operation: &Operation| [UPGRADE.kind, ROLLBACK.kind].contains(&operation.kind);
     open.into_iter().filter(is_roll).collect()
 }
 

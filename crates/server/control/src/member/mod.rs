@@ -199,7 +199,7 @@ pub(crate) mod tests {
     use muster_manifest::{Component, Manifest};
     use muster_model::Scope;
     use muster_model::audit::Actor;
-    use muster_model::operation::Operation;
+    use muster_model::operation::{Operation, OperationKind};
     use uuid::Uuid;
 
     use super::*;
@@ -259,7 +259,7 @@ pub(crate) mod tests {
     }
 
     /// An empty operation of a kind.
-    pub(crate) fn operation(env: &Env, kind: &str) -> Operation {
+    pub(crate) fn operation(env: &Env, kind: OperationKind) -> Operation {
         let definition = muster_engine::definition(kind).expect("a known kind");
         accept(
             definition,

@@ -14,7 +14,7 @@ use muster_manifest::{Manifest, ReplaceOrder, Verb};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use serde_json::json;
 
 use super::moved::replaced_items;
@@ -268,16 +268,16 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
             }
             // Also children: their parents find them ended, and a blocked one would keep its member from leaving.
             let in_the_way = matches!(
-                operation.kind.as_str(),
-                "member.add"
-                    | "member.recover"
-                    | "member.drain"
-                    | "member.remove"
-                    | "member.replace"
-                    | "member.resume"
-                    | "member.upgrade"
+                operation.kind,
+                OperationKind::MemberAdd
+                    | OperationKind::MemberRecover
+                    | OperationKind::MemberDrain
+                    | OperationKind::MemberRemove
+                    | OperationKind::MemberReplace
+                    | OperationKind::MemberResume
+                    | OperationKind::MemberUpgrade
             );
-            let drains = operation.kind == "member.drain";
+            let drains = operation.kind == OperationKind::MemberDrain;
             if (order.force && in_the_way) || (order.verb == Verb::Resume && drains) {
                 found.superseded.push(operation);
             }

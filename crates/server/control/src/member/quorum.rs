@@ -28,7 +28,7 @@ mod tests {
     use muster_manifest::Quorum;
     use muster_model::instance::Health;
     use muster_model::member::MemberState;
-    use muster_model::operation::{Item, ItemState};
+    use muster_model::operation::{Item, ItemState, OperationKind};
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -72,7 +72,7 @@ mod tests {
     fn bulk_and_scale_take_members_out_before_their_parts_are_opened() {
         let env = Env::for_tests(1);
         let (one, two): (MemberId, MemberId) = (env.id(), env.id());
-        let mut bulk = crate::member::tests::operation(&env, "members.drain");
+        let mut bulk = crate::member::tests::operation(&env, OperationKind::MembersDrain);
         let part = |id: MemberId, state| Item {
             id: id.to_string(),
             name: String::new(),
@@ -82,11 +82,14 @@ mod tests {
         };
         bulk.items = vec![part(one, ItemState::Pending), part(two, ItemState::Failed)];
         assert_eq!(leaving(&[bulk.clone()]), BTreeSet::from([one]));
-        let mut scale = crate::member::tests::operation(&env, "instance.scale");
+        let mut scale = crate::member::tests::operation(&env, OperationKind::InstanceScale);
         scale.input = json!({"remove": [two]});
         assert_eq!(going(&[bulk.clone(), scale.clone()]), BTreeSet::from([two]));
         assert_eq!(leaving(&[bulk, scale]), BTreeSet::from([one, two]));
-        assert_eq!(leaving(&[crate::member::tests::operation(&env, "member.resume")]), BTreeSet::new());
+        assert_eq!(
+            leaving(&[crate::member::tests::operation(&env, OperationKind::MemberResume)]),
+            BTreeSet::new()
+        );
     }
 
     proptest! {

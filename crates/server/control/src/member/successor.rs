@@ -9,7 +9,7 @@ use muster_manifest::Manifest;
 use muster_model::event::NewEvent;
 use muster_model::instance::{Component, Instance};
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::Operation;
+use muster_model::operation::{Operation, OperationKind};
 use serde_json::{Value, json};
 
 use super::{NewMember, requested, requested_told};
@@ -95,8 +95,9 @@ impl Successors {
 
 /// Returns the successor that a superseded replacement has created, if it has joined and stays.
 async fn arrived(tx: &mut Tx, old: &Member, superseded: &[Operation]) -> Result<Option<MemberId>> {
-    let replaces =
-        |operation: &&Operation| operation.kind == "member.replace" && operation.subject_id == old.id.uuid();
+    let replaces = |operation: &&Operation| {
+        operation.kind == OperationKind::MemberReplace && operation.subject_id == old.id.uuid()
+    };
     let Some(replace) = superseded.iter().find(replaces) else { return Ok(None) };
     let Some(id) = successor_of(replace) else { return Ok(None) };
     let stays = |successor: &Member| {

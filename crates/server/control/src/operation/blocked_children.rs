@@ -56,7 +56,7 @@ fn blocked_child(cx: &Cx, child: &Operation, mut blocked: api::Blocked) -> api::
     }
     api::BlockedChild {
         operation_id: child.id,
-        kind: child.kind.clone(),
+        kind: child.kind.to_string(),
         subject_kind: child.subject_kind.clone(),
         subject_name: child.subject_name.clone(),
         blocked,

@@ -23,13 +23,13 @@ pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<P
     if operation.state == OperationState::Blocked {
         return Err(invalid("it is blocked: resolve it with one of its actions".to_owned()));
     }
-    let kind = definition(&operation.kind);
+    let kind = definition(operation.kind);
     if kind.is_none_or(|kind| !kind.cancellable || kind.is_past_return(&operation)) {
         return Err(invalid(format!("{} can no longer be cancelled", operation.kind)));
     }
     let subject = path(&operation);
     let told = json!({"kind": operation.kind, "reason": body.reason.unwrap_or_default()});
-    let named = target("operation", operation.id, &operation.kind);
+    let named = target("operation", operation.id, operation.kind.as_str());
     let now = cx.now;
     let before = view_for(cx.is_operator(), &operation);
     operation.cancel_requested = true;

@@ -59,7 +59,7 @@ pub(crate) fn plan(definition: &Definition, exclusive_locks: &[String], deadline
         has_undo: matches!(step.undo, Undo::Run(_)),
     };
     api::Plan {
-        kind: definition.kind.to_owned(),
+        kind: definition.kind.to_string(),
         steps: definition.steps.iter().map(step).collect(),
         locks: exclusive_locks.to_vec(),
         app_version: None,
@@ -199,10 +199,10 @@ pub(crate) fn view_for(to_operator: bool, operation: &Operation) -> api::Operati
 }
 
 pub(crate) fn view(operation: &Operation) -> api::Operation {
-    let kind = definition(&operation.kind);
+    let kind = definition(operation.kind);
     api::Operation {
         id: operation.id,
-        kind: operation.kind.clone(),
+        kind: operation.kind.to_string(),
         tenant_id: operation.tenant_id,
         project_id: operation.project_id,
         subject_kind: operation.subject_kind.clone(),

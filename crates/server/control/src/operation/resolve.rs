@@ -43,7 +43,7 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
     if action == ResolveAction::Abandon && statement.is_none() {
         return Err(Error::field("/statement", "add a statement of what you know: it replaces the evidence"));
     }
-    let kind = definition(&operation.kind).ok_or_else(|| Error::not_found("operation"))?;
+    let kind = definition(operation.kind).ok_or_else(|| Error::not_found("operation"))?;
     let allocation = match operation.subject_kind.as_str() {
         "allocation" => {
             let id = AllocationId::from_uuid(operation.subject_id);
@@ -66,7 +66,7 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
         at: cx.now,
     };
     let (now, timing) = (cx.now, *cx.platform.engine.timing());
-    let (subject, named) = (path(&operation), target("operation", operation.id, &operation.kind));
+    let (subject, named) = (path(&operation), target("operation", operation.id, operation.kind.as_str()));
     let told = json!({"kind": operation.kind, "action": action.as_str(), "statement": statement.unwrap_or_default()});
     let (id, scope, to_operator) = (operation.id, operation.scope(), cx.is_operator());
     let before = view_for(to_operator, &operation);

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use muster_ids::Env;
 use muster_model::audit::Actor;
-use muster_model::operation::{Item, ItemState};
+use muster_model::operation::{Item, ItemState, OperationKind};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -78,7 +78,7 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
     );
     // A bulk operation has items and can be accepted as partial.
     operation.items = match definition.kind {
-        "node.drain" => vec![Item {
+        OperationKind::NodeDrain => vec![Item {
             id: "a".to_owned(),
             name: "a".to_owned(),
             state: ItemState::Pending,

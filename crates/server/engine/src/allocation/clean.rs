@@ -7,10 +7,11 @@ use super::verify_destroyed::VERIFY_DESTROYED;
 use super::verify_wiped::VERIFY_WIPED;
 use super::wipe::WIPE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `allocation.clean`. The platform opens it when the node is back.
 pub const CLEAN: Definition = Definition {
-    kind: "allocation.clean",
+    kind: OperationKind::AllocationClean,
     steps: &[DESTROY, VERIFY_DESTROYED, WIPE, VERIFY_WIPED, UNQUARANTINE],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

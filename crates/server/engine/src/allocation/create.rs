@@ -5,7 +5,7 @@ use muster_db::Result;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::claim::CLAIM;
@@ -17,7 +17,7 @@ use crate::{StepAction, StepOutcome};
 
 /// `allocation.create`.
 pub const CREATE: Definition = Definition {
-    kind: "allocation.create",
+    kind: OperationKind::AllocationCreate,
     steps: &[CLAIM, PREPARE, VERIFY_ACTIVE],
     on_failure: OnFailure::Undo,
     at_deadline: AtDeadline::Undo,

@@ -7,7 +7,7 @@ use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use muster_model::task::TaskKind;
 use serde_json::json;
 
@@ -49,7 +49,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 })
             }));
         }
-        let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
+        let placed =
+            allocation.held != Capacity::default() || cx.operation.kind == OperationKind::AllocationClean;
         let Some(node) = allocation.node_id.filter(|_| placed) else {
             return Ok(StepOutcome::with_message("it never had a sandbox").into());
         };

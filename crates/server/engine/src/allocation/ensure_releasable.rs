@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use muster_db::{Result, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::allocation::{Allocation, FailureReason};
+use muster_model::operation::OperationKind;
 use serde_json::{Value, json};
 
 use super::occupants::{Circumstances, Obstacle, Occupants, counted_members, obstacle, occupants};
@@ -113,7 +114,7 @@ async fn examine(
     let mut counted = before.clone();
     for member in &of.members {
         let open = tx.operation_open_on_now(member.id.uuid()).await?;
-        if force && open.iter().any(|operation| operation.kind == "member.remove") {
+        if force && open.iter().any(|operation| operation.kind == OperationKind::MemberRemove) {
             counted.insert(member.id);
         }
     }

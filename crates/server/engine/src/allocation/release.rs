@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use muster_db::{Result, Tx};
 use muster_ids::{Env, OperationId, TypedId as _};
 use muster_model::allocation::Allocation;
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use serde_json::json;
 
 use super::destroy::DESTROY;
@@ -24,7 +24,7 @@ use crate::{OperationRequest, Timing, accept, supersede};
 
 /// `allocation.release`. It cannot be rolled back: a stuck one is blocked.
 pub const RELEASE: Definition = Definition {
-    kind: "allocation.release",
+    kind: OperationKind::AllocationRelease,
     steps: &[
         ENSURE_RELEASABLE,
         REMOVE_MEMBERS,

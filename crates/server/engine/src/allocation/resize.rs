@@ -9,10 +9,11 @@ use super::start_cells::START_CELLS;
 use super::stop_cells::STOP_CELLS;
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `allocation.resize`. Released resources may already belong to another allocation, so that step is the point of no return.
 pub const RESIZE: Definition = Definition {
-    kind: "allocation.resize",
+    kind: OperationKind::AllocationResize,
     steps: &[GROW, STOP_CELLS, APPLY, SHRINK, VERIFY_ACTIVE, START_CELLS],
     on_failure: OnFailure::Undo,
     at_deadline: AtDeadline::Undo,

@@ -9,11 +9,12 @@ use super::stop_cells::STOP_CELLS;
 use super::verify_active::VERIFY_ACTIVE;
 use super::verify_destroyed::VERIFY_DESTROYED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `allocation.restart`. A sandbox that cannot be recreated is not taken from its owner: the operation is blocked, and can
 /// be retried or the allocation released.
 pub const RESTART: Definition = Definition {
-    kind: "allocation.restart",
+    kind: OperationKind::AllocationRestart,
     steps: &[STOP_CELLS, DESTROY, VERIFY_DESTROYED, REINCARNATE, PREPARE, VERIFY_ACTIVE, START_CELLS],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

@@ -8,7 +8,7 @@ use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::Findings;
@@ -72,7 +72,7 @@ pub(super) async fn occupied(cx: &StepCx<'_>, allocation: &Allocation) -> Result
 
 /// A resize restarts cells only if requested, for a change of GPUs.
 fn is_asked_for(cx: &StepCx<'_>) -> bool {
-    cx.operation.kind == "allocation.restart" || cx.operation.input["restart"] == json!(true)
+    cx.operation.kind == OperationKind::AllocationRestart || cx.operation.input["restart"] == json!(true)
 }
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

@@ -5,6 +5,7 @@ use muster_db::Result;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::cell::Cell;
 use muster_model::node::Capacity;
+use muster_model::operation::OperationKind;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
 use muster_wire::task::{NodeResource, NodeResourceKind};
@@ -29,7 +30,8 @@ pub(super) const VERIFY_DESTROYED: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
-        let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
+        let placed =
+            allocation.held != Capacity::default() || cx.operation.kind == OperationKind::AllocationClean;
         let Some(node) = allocation.node_id.filter(|_| placed) else {
             return Ok(StepOutcome::with_message("it never had a sandbox").into());
         };

@@ -5,6 +5,7 @@ use muster_db::Result;
 use muster_ids::TypedId as _;
 use muster_model::allocation::FailureReason;
 use muster_model::node::Capacity;
+use muster_model::operation::OperationKind;
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
@@ -26,7 +27,7 @@ pub(super) const VERIFY_WIPED: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
-        let cleaning = cx.operation.kind == "allocation.clean";
+        let cleaning = cx.operation.kind == OperationKind::AllocationClean;
         if let Some(word) = attested(cx, &allocation).await? {
             return Ok(StepOutcome::witnessed(word.id, json!({"attested": true})).into());
         }

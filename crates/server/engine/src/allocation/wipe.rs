@@ -4,6 +4,7 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::allocation::FailureReason;
 use muster_model::node::Capacity;
+use muster_model::operation::OperationKind;
 use muster_model::task::TaskKind;
 
 use super::quarantine::quarantine;
@@ -23,7 +24,8 @@ pub(super) const WIPE: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
-        let placed = allocation.held != Capacity::default() || cx.operation.kind == "allocation.clean";
+        let placed =
+            allocation.held != Capacity::default() || cx.operation.kind == OperationKind::AllocationClean;
         let Some(node) = allocation.node_id.filter(|_| placed) else {
             return Ok(StepOutcome::with_message("it never held anything").into());
         };

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::connect::CONNECT;
@@ -16,7 +16,7 @@ use crate::{StepAction, StepOutcome};
 
 /// `cell.create`.
 pub const CREATE: Definition = Definition {
-    kind: "cell.create",
+    kind: OperationKind::CellCreate,
     steps: &[PROVISION, CONNECT, VERIFY_RUNNING],
     on_failure: OnFailure::Undo,
     at_deadline: AtDeadline::Undo,

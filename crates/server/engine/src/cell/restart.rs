@@ -8,10 +8,11 @@ use super::provision::PROVISION;
 use super::verify_destroyed::VERIFY_DESTROYED;
 use super::verify_running::VERIFY_RUNNING;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `cell.restart`. A cell that does not become ready again is left for its owner to inspect: blocked.
 pub const RESTART: Definition = Definition {
-    kind: "cell.restart",
+    kind: OperationKind::CellRestart,
     steps: &[KEEP_LOGS, DESTROY_CELL, VERIFY_DESTROYED, PROVISION, CONNECT, VERIFY_RUNNING],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

@@ -4,6 +4,7 @@ use muster_db::{Result, StoreError};
 use muster_ids::{CellId, Digest, ProjectId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellFailure};
+use muster_model::operation::OperationKind;
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::cell::{Attachment, CellFindings, CellOrder, CellSpec, Pull, Trust, TrustKey};
@@ -56,8 +57,10 @@ pub(crate) async fn order(
         spec = Some(serde_json::from_value(cell.spec.clone()).map_err(corrupt)?);
         pulled = pull(cx, cell).await?;
     }
-    let keep_state =
-        matches!(cx.operation.kind.as_str(), "cell.restart" | "allocation.restart" | "allocation.resize");
+    let keep_state = matches!(
+        cx.operation.kind,
+        OperationKind::CellRestart | OperationKind::AllocationRestart | OperationKind::AllocationResize
+    );
     let (cell_id, name, incarnation) = (cell.id, cell.name.clone(), cell.incarnation);
     details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment, pull: pulled });
     Ok(Ask {

@@ -5,6 +5,7 @@ use muster_db::Result;
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
+use muster_model::operation::OperationKind;
 use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
 use serde_json::json;
@@ -47,7 +48,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         let witness = evidence(cx, &cell, Transition::Destroyed, &task, json!(found.checked));
         let (now, operation_id) = (cx.now, cx.operation.id);
-        let again = cx.operation.kind == "cell.restart";
+        let again = cx.operation.kind == OperationKind::CellRestart;
         Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceFailure, InstanceState};
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::start::START;
@@ -15,7 +15,7 @@ use crate::{StepAction, StepOutcome};
 
 /// `instance.create`.
 pub const CREATE: Definition = Definition {
-    kind: "instance.create",
+    kind: OperationKind::InstanceCreate,
     steps: &[START, VERIFY_RUNNING],
     on_failure: OnFailure::Undo,
     at_deadline: AtDeadline::Undo,

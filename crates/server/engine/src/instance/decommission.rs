@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
-use muster_model::operation::{ItemState, OperationState};
+use muster_model::operation::{ItemState, OperationKind, OperationState};
 use serde_json::json;
 
 use super::stop::STOP;
@@ -18,7 +18,7 @@ use crate::{StepAction, StepOutcome};
 
 /// `instance.decommission`. It cannot be rolled back: a stuck one is blocked.
 pub const DECOMMISSION: Definition = Definition {
-    kind: "instance.decommission",
+    kind: OperationKind::InstanceDecommission,
     steps: &[STOP, UNSHARE, VERIFY_STOPPED],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

@@ -2,6 +2,7 @@
 
 use super::upgrade::UPGRADE;
 use crate::definition::Definition;
+use muster_model::operation::OperationKind;
 
 /// `instance.rollback`.
-pub const ROLLBACK: Definition = Definition { kind: "instance.rollback", ..UPGRADE };
+pub const ROLLBACK: Definition = Definition { kind: OperationKind::InstanceRollback, ..UPGRADE };

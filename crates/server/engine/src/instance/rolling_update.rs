@@ -8,7 +8,7 @@ use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::ItemState;
+use muster_model::operation::{ItemState, OperationKind};
 use muster_model::quorum::{Need, at_work, spare};
 use serde_json::json;
 use uuid::Uuid;
@@ -66,7 +66,11 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
         let spared = spared(cx, &instance, &manifest, &mut members).await?;
         // A rollback from a broken release proceeds one by one even below the quorum: waiting would not repair anything.
-        let pace = pace.min(if cx.operation.kind == "instance.rollback" { spared.max(1) } else { spared });
+        let pace = pace.min(if cx.operation.kind == OperationKind::InstanceRollback {
+            spared.max(1)
+        } else {
+            spared
+        });
         let input = json!({"app_version_id": version});
         let planned: Vec<Planned> = members
             .into_iter()

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use muster_db::Result;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 
 use super::grow::GROW;
 use super::shrink::SHRINK;
@@ -12,7 +12,7 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 
 /// `instance.scale`.
 pub const SCALE: Definition = Definition {
-    kind: "instance.scale",
+    kind: OperationKind::InstanceScale,
     steps: &[GROW, SHRINK],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

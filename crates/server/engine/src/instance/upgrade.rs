@@ -4,10 +4,11 @@ use super::prepare::PREPARE;
 use super::rolling_update::ROLLING_UPDATE;
 use super::verify_running::VERIFY_RUNNING;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `instance.upgrade`. A failure blocks it; a rollback supersedes it.
 pub const UPGRADE: Definition = Definition {
-    kind: "instance.upgrade",
+    kind: OperationKind::InstanceUpgrade,
     steps: &[PREPARE, ROLLING_UPDATE, VERIFY_RUNNING],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

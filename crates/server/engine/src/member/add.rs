@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use muster_db::{Result, StoreError, Tx};
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use serde_json::json;
 
 use super::claim::CLAIM;
@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[&str] = &["not_witnessed"];
 
 /// `member.add`.
 pub const ADD: Definition = Definition {
-    kind: "member.add",
+    kind: OperationKind::MemberAdd,
     steps: &[CLAIM, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
     on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Undo,

@@ -9,7 +9,7 @@ use muster_model::event::{EventType, Timeline};
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::node::Capacity;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
@@ -30,7 +30,7 @@ pub(super) const CLAIM: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        if !can_begin(&cx.operation.kind, member.state) {
+        if !can_begin(cx.operation.kind, member.state) {
             let why = format!("it is {}: it needs no capacity", member.state);
             return Ok(refused(MemberFailure::ProvisionFailed, why).into());
         }
@@ -68,10 +68,10 @@ pub(super) fn allocated(cx: &StepCx<'_>, child: &OperationChild) -> StepAction {
 }
 
 /// Reports whether a member in this state is new or to be recreated: no other member is touched by this operation.
-fn can_begin(kind: &str, state: MemberState) -> bool {
+fn can_begin(kind: OperationKind, state: MemberState) -> bool {
     match state {
         MemberState::Requested | MemberState::Failed | MemberState::Provisioning => true,
-        MemberState::Active => kind == "member.recover",
+        MemberState::Active => kind == OperationKind::MemberRecover,
         _ => false,
     }
 }
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn only_new_or_failed_members_are_provisioned() {
-        let begins = |kind: &str| {
+        let begins = |kind: OperationKind| {
             let states = MemberState::ALL.iter().filter(|state| can_begin(kind, **state));
             states.map(|state| state.as_str()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(begins("member.add"), "requested provisioning failed");
-        assert_eq!(begins("member.recover"), "requested provisioning active failed");
+        assert_eq!(begins(OperationKind::MemberAdd), "requested provisioning failed");
+        assert_eq!(begins(OperationKind::MemberRecover), "requested provisioning active failed");
     }
 }

@@ -4,10 +4,11 @@ use super::add::BLOCKS;
 use super::drain_step::DRAIN_STEP;
 use super::verify_drained::VERIFY_DRAINED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `member.drain`.
 pub const DRAIN: Definition = Definition {
-    kind: "member.drain",
+    kind: OperationKind::MemberDrain,
     steps: &[DRAIN_STEP, VERIFY_DRAINED],
     on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Block,

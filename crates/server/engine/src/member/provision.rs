@@ -230,7 +230,7 @@ pub(super) async fn failure_of(cx: &StepCx<'_>) -> Result<MemberFailure> {
         return Ok(given);
     }
     let children = cx.store.operation_children(cx.operation.id).await?;
-    let makes = |child: &&OperationChild| [CREATE.kind, RESTART.kind].contains(&child.kind.as_str());
+    let makes = |child: &&OperationChild| [CREATE.kind, RESTART.kind].contains(&child.kind);
     let Some(child) = children.iter().rfind(makes).filter(|child| child.state != OperationState::Succeeded)
     else {
         return Ok(given);

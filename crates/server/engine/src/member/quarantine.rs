@@ -7,7 +7,7 @@ use muster_model::audit::Actor;
 use muster_model::event::EventType;
 use muster_model::member::Member;
 use muster_model::node::Node;
-use muster_model::operation::Operation;
+use muster_model::operation::{Operation, OperationKind};
 use serde_json::json;
 
 use super::fence::ensure_cut_off;
@@ -40,7 +40,9 @@ pub(super) async fn quarantine(cx: &StepCx<'_>, member: &Member) -> Result<Optio
 async fn lingers(cx: &StepCx<'_>) -> Result<bool> {
     let Some(parent) = cx.operation.parent_id else { return Ok(false) };
     let parent = cx.store.operation_lookup(parent).await?;
-    Ok(parent.is_some_and(|parent| matches!(parent.kind.as_str(), "member.replace" | "allocation.release")))
+    Ok(parent.is_some_and(|parent| {
+        matches!(parent.kind, OperationKind::MemberReplace | OperationKind::AllocationRelease)
+    }))
 }
 
 /// Returns the unreachable node of a member and names what is left there, unless an operator has attested that nothing is.

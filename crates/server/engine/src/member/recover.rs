@@ -8,10 +8,11 @@ use super::provision::PROVISION;
 use super::publish::PUBLISH;
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
+use muster_model::operation::OperationKind;
 
 /// `member.recover`.
 pub const RECOVER: Definition = Definition {
-    kind: "member.recover",
+    kind: OperationKind::MemberRecover,
     steps: &[CLAIM, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
     on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Undo,

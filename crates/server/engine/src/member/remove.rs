@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::Member;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::destroy_cell::DESTROY_CELL;
@@ -26,7 +26,7 @@ use crate::{StepAction, StepOutcome};
 
 /// `member.remove`. It cannot be rolled back: a stuck removal is blocked, or superseded by a forced one.
 pub const REMOVE: Definition = Definition {
-    kind: "member.remove",
+    kind: OperationKind::MemberRemove,
     steps: &[
         FENCE_IF_FORCED,
         DRAIN_STEP,

@@ -7,10 +7,11 @@ use super::fence::FENCE;
 use super::reserve::RESERVE;
 use super::swap::{SWAP_BEGIN, SWAP_FINISH, settle};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
+use muster_model::operation::OperationKind;
 
 /// `member.replace`.
 pub const REPLACE: Definition = Definition {
-    kind: "member.replace",
+    kind: OperationKind::MemberReplace,
     steps: &[RESERVE, FENCE, SWAP_BEGIN, SWAP_FINISH],
     on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Block,

@@ -7,7 +7,7 @@ use muster_db::{Result, Tx};
 use muster_ids::Env;
 use muster_model::allocation::AllocationState;
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::Operation;
+use muster_model::operation::{Operation, OperationKind};
 use serde_json::json;
 
 use super::claim::{allocated, make};
@@ -85,7 +85,7 @@ pub(crate) async fn release_reserved(
         return Ok(());
     };
     let under_way = tx.operation_open_on_now(muster_ids::TypedId::uuid(id)).await?;
-    if under_way.iter().any(|operation| operation.kind == "allocation.release") {
+    if under_way.iter().any(|operation| operation.kind == OperationKind::AllocationRelease) {
         return Ok(());
     }
     if keeps(tx, successor, id, now).await?.is_none() {

@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::publish::PUBLISH;
@@ -19,7 +19,7 @@ const BLOCKS: &[&str] = &["adapter_failed", "not_witnessed"];
 
 /// `member.resume`. Abandoning it fails the member: it was being resumed, and its state is unverified.
 pub const RESUME: Definition = Definition {
-    kind: "member.resume",
+    kind: OperationKind::MemberResume,
     steps: &[RESUME_STEP, VERIFY_ACTIVE, PUBLISH],
     on_failure: OnFailure::BlockFor(BLOCKS),
     at_deadline: AtDeadline::Block,

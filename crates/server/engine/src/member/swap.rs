@@ -7,7 +7,7 @@ use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::ReplaceOrder;
 use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
 use super::add::{ADD, fail_unstarted};
@@ -169,7 +169,7 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
     // This operation holds the lock on the member; its child works under it.
     opened.exclusive_locks.clear();
     let under_way = cx.store.operation_open_on(old.id.uuid()).await?;
-    let under_way = under_way.into_iter().find(|other| other.kind == "member.remove");
+    let under_way = under_way.into_iter().find(|other| other.kind == OperationKind::MemberRemove);
     let (now, look, name, env) = (cx.now, cx.timing.look, old.name.clone(), cx.env.clone());
     Ok(StepAction::commit(move |tx, _| {
         Box::pin(async move {

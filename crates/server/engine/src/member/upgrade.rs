@@ -9,10 +9,11 @@ use super::pull_image::PULL_IMAGE;
 use super::verify_active::VERIFY_ACTIVE;
 use super::verify_drained::VERIFY_DRAINED;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `member.upgrade`. A failure blocks it: the way back is a rollback of the instance.
 pub const UPGRADE: Definition = Definition {
-    kind: "member.upgrade",
+    kind: OperationKind::MemberUpgrade,
     steps: &[PULL_IMAGE, DRAIN_STEP, VERIFY_DRAINED, PROVISION, JOIN, VERIFY_ACTIVE, PUBLISH],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

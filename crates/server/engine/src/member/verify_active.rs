@@ -4,6 +4,7 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberState};
+use muster_model::operation::OperationKind;
 use muster_model::witness::Transition;
 use serde_json::json;
 
@@ -30,7 +31,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 /// Verifies a member and makes it active by the evidence.
 pub(super) async fn verify_and_activate(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
     let instance = instance(cx, &member).await?;
-    let changes = matches!(cx.operation.kind.as_str(), "member.add" | "member.recover" | "member.upgrade");
+    let changes = matches!(
+        cx.operation.kind,
+        OperationKind::MemberAdd | OperationKind::MemberRecover | OperationKind::MemberUpgrade
+    );
     let version = match changes {
         true => wanted_version(cx, &instance),
         false => running_version(&member, &instance),

@@ -5,7 +5,7 @@ mod run_all;
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::MemberId;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use run_all::RUN_ALL;
 
 use crate::StepAction;
@@ -15,7 +15,7 @@ use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, StepCx};
 /// A partial success blocks for a decision; a total failure ends the operation.
 const BLOCKS: &[&str] = &["some_failed"];
 
-const fn of(kind: &'static str) -> Definition {
+const fn of(kind: OperationKind) -> Definition {
     Definition {
         kind,
         steps: &[RUN_ALL],
@@ -30,17 +30,17 @@ const fn of(kind: &'static str) -> Definition {
 }
 
 /// `members.add`.
-pub const ADD: Definition = of("members.add");
+pub const ADD: Definition = of(OperationKind::MembersAdd);
 /// `members.drain`.
-pub const DRAIN: Definition = of("members.drain");
+pub const DRAIN: Definition = of(OperationKind::MembersDrain);
 /// `members.resume`.
-pub const RESUME: Definition = of("members.resume");
+pub const RESUME: Definition = of(OperationKind::MembersResume);
 /// `members.remove`.
-pub const REMOVE: Definition = of("members.remove");
+pub const REMOVE: Definition = of(OperationKind::MembersRemove);
 /// `members.replace`.
-pub const REPLACE: Definition = of("members.replace");
+pub const REPLACE: Definition = of(OperationKind::MembersReplace);
 /// `members.recover`.
-pub const RECOVER: Definition = of("members.recover");
+pub const RECOVER: Definition = of(OperationKind::MembersRecover);
 
 /// Members that were never started are failed and no longer counted.
 fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {

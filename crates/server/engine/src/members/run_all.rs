@@ -25,7 +25,7 @@ const AT_ONCE: usize = 64;
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
-        let verb = cx.operation.kind.strip_prefix("members.").unwrap_or_default();
+        let verb = cx.operation.kind.verb();
         let verb = Verb::ALL.into_iter().find(|known| known.as_str() == verb);
         let verb = verb.ok_or(StoreError::Corrupt("a verb of members"))?;
         let mut planned = Vec::new();

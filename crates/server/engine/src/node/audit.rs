@@ -3,10 +3,11 @@
 use super::clean_orphans::CLEAN_ORPHANS;
 use super::compare::COMPARE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `node.audit`. It succeeds when the comparison is complete; its messages and evidence hold the findings.
 pub const AUDIT: Definition = Definition {
-    kind: "node.audit",
+    kind: OperationKind::NodeAudit,
     steps: &[COMPARE, CLEAN_ORPHANS],
     on_failure: OnFailure::Undo,
     at_deadline: AtDeadline::Undo,

@@ -5,7 +5,7 @@
 
 use futures::future::BoxFuture;
 use muster_db::Result;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 
 use super::cordon::CORDON;
 use super::empty::EMPTY;
@@ -16,7 +16,7 @@ use crate::{StepAction, StepOutcome};
 
 /// `node.drain`.
 pub const DRAIN: Definition = Definition {
-    kind: "node.drain",
+    kind: OperationKind::NodeDrain,
     steps: &[CORDON, MOVE_MEMBERS, EMPTY],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Step,

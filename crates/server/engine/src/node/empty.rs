@@ -6,7 +6,7 @@ use muster_db::{OperationChild, Result};
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
-use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_model::operation::{Item, ItemState, Operation, OperationKind, OperationState};
 use serde_json::json;
 
 use super::move_members::{blocked, is_forced, member_items, open_moves};
@@ -93,9 +93,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         let releasing = |operation: &Option<Operation>| {
             // A release that is blocked before it took effect is superseded: the new one ignores members.
-            operation
-                .as_ref()
-                .is_some_and(|operation| operation.kind == "allocation.release" && !is_kept(operation))
+            operation.as_ref().is_some_and(|operation| {
+                operation.kind == OperationKind::AllocationRelease && !is_kept(operation)
+            })
         };
         let due: Vec<(Allocation, Option<Operation>)> =
             living.into_iter().zip(open).filter(|(_, operation)| !releasing(operation)).collect();

@@ -191,7 +191,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 
 /// Returns the open operations of a drain that move members.
 pub(super) fn open_moves(children: &[OperationChild]) -> impl Iterator<Item = &OperationChild> {
-    children.iter().filter(|child| child.kind.starts_with("member.") && !child.state.is_final())
+    children.iter().filter(|child| child.kind.is_of("member") && !child.state.is_final())
 }
 
 fn is_blocked(child: &OperationChild) -> bool {

@@ -4,10 +4,11 @@
 use super::confirm_empty::CONFIRM_EMPTY;
 use super::survey::SURVEY;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure, nothing_to_settle};
+use muster_model::operation::OperationKind;
 
 /// `node.retire`.
 pub const RETIRE: Definition = Definition {
-    kind: "node.retire",
+    kind: OperationKind::NodeRetire,
     steps: &[SURVEY, CONFIRM_EMPTY],
     on_failure: OnFailure::Block,
     at_deadline: AtDeadline::Block,

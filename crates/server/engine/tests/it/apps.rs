@@ -11,7 +11,7 @@ use muster_model::artifact::{ArtifactState, Change};
 use muster_model::identity::ServiceAccount;
 use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_model::operation::{Item, ItemState, Operation, OperationKind, OperationState};
 use muster_model::{Labels, Project};
 use serde_json::{Value, json};
 
@@ -254,7 +254,7 @@ impl Rig {
     ) -> Operation {
         self.clock.advance(SignedDuration::from_millis(1));
         let now = self.env.now();
-        let bulk = definition.kind.starts_with("members.");
+        let bulk = definition.kind.is_of("members");
         accept(
             definition,
             OperationRequest {
@@ -291,11 +291,11 @@ impl Rig {
         let now = self.env.now();
         let mut tx = self.store.begin().await.unwrap();
         // A member being removed is not uncounted twice.
-        let going = under_way.iter().any(|other| other.kind == "member.remove");
-        if definition.kind == "member.remove" && !member.never_worked() && !going {
+        let going = under_way.iter().any(|other| other.kind == OperationKind::MemberRemove);
+        if definition.kind == OperationKind::MemberRemove && !member.never_worked() && !going {
             tx.component_change_desired(member.instance_id, &member.component_key, -1, 0).await.unwrap();
         }
-        if definition.kind == "member.replace" {
+        if definition.kind == OperationKind::MemberReplace {
             let instance = self.app_instance(member.instance_id).await;
             let more = i64::from(member.never_worked());
             let new = self.rows(&mut tx, &instance, &member.component_key, 1, more).await.remove(0);
@@ -381,12 +381,12 @@ impl Rig {
         );
         operation.items = named.iter().map(item).collect();
         let mut tx = self.store.begin().await.unwrap();
-        if definition.kind == "members.remove" {
+        if definition.kind == OperationKind::MembersRemove {
             for member in named.iter().filter(|member| !member.never_worked()) {
                 tx.component_change_desired(id, &member.component_key, -1, 0).await.unwrap();
             }
         }
-        if definition.kind == "members.replace" {
+        if definition.kind == OperationKind::MembersReplace {
             let count = i64::try_from(ids.len()).unwrap();
             let more = named.iter().filter(|member| member.never_worked()).count();
             let more = i64::try_from(more).unwrap();

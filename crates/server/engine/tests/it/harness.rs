@@ -322,7 +322,7 @@ macro_rules! kinds {
         #[test]
         fn every_kind_is_tested() {
             let tested = [$($kind),*];
-            let known: Vec<&str> = muster_engine::KINDS.iter().map(|definition| definition.kind).collect();
+            let known: Vec<&str> = muster_engine::KINDS.iter().map(|definition| definition.kind.as_str()).collect();
             assert_eq!(tested.as_slice(), known.as_slice());
         }
     };

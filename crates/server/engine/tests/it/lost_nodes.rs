@@ -6,7 +6,7 @@ use muster_engine::{definition, go_on, member};
 use muster_ids::NodeId;
 use muster_model::adapter::AdapterVerb;
 use muster_model::member::{MemberFailure, MemberState};
-use muster_model::operation::{OperationState, StepState};
+use muster_model::operation::{OperationKind, OperationState, StepState};
 use muster_model::witness::{Transition, WitnessKind};
 use muster_testkit::Database;
 use serde_json::json;
@@ -39,7 +39,7 @@ pub(crate) async fn back(rig: &mut Rig) {
     }
     for blocked in tx.operation_blocked_on(id).await.unwrap() {
         let mut fresh = tx.operation_seize(blocked.id).await.unwrap().unwrap();
-        let kind = definition(&fresh.kind).unwrap();
+        let kind = definition(fresh.kind).unwrap();
         assert!(go_on(&mut fresh, kind, &TIMING, now));
         tx.operation_advance(&fresh, now, None).await.unwrap();
     }
@@ -51,7 +51,7 @@ async fn blocked_cleanup_completes_when_its_node_returns(rig: &mut Rig) {
     let remove = replaced(rig, i, unit).await;
     rig.pass(TIMING.release * 3).await;
     let children = rig.store.operation_children(remove).await.unwrap();
-    let release = children.iter().find(|child| child.kind == "allocation.release").unwrap().id;
+    let release = children.iter().find(|child| child.kind == OperationKind::AllocationRelease).unwrap().id;
     for id in [remove, release] {
         assert_eq!(rig.operation(id).await.state, OperationState::Blocked);
     }
@@ -67,7 +67,7 @@ async fn a_removal_goes_on_with_the_end_of_what_it_waited_for(rig: &mut Rig) {
     let remove = replaced(rig, i, unit).await;
     rig.pass(TIMING.release * 3).await;
     let children = rig.store.operation_children(remove).await.unwrap();
-    let release = children.iter().find(|child| child.kind == "allocation.release").unwrap().id;
+    let release = children.iter().find(|child| child.kind == OperationKind::AllocationRelease).unwrap().id;
     attest(rig, rig.member(unit).await.allocation_id.unwrap()).await;
     retry(rig, release).await;
     succeeds(rig, release).await;

@@ -7,7 +7,7 @@ use muster_ids::{InstanceId, MemberId, OperationId};
 use muster_model::adapter::AdapterVerb;
 use muster_model::cell::CellState;
 use muster_model::member::{MemberFailure, MemberState};
-use muster_model::operation::{OperationState, ResolveAction};
+use muster_model::operation::{OperationKind, OperationState, ResolveAction};
 use muster_model::task::TaskKind;
 use muster_testkit::Database;
 use serde_json::json;
@@ -34,7 +34,7 @@ stories! {
 /// Moves an instance to the other release, by an upgrade or a rollback.
 async fn roll(rig: &Rig, definition: &'static Definition, i: InstanceId, takes_over: bool) -> OperationId {
     let [one, two] = rig.catalog.versions;
-    let (from, to) = if definition.kind == "instance.rollback" { (two, one) } else { (one, two) };
+    let (from, to) = if definition.kind == OperationKind::InstanceRollback { (two, one) } else { (one, two) };
     rig.instance_op(definition, i, json!({"app_version_id": to, "from": from}), takes_over).await
 }
 

@@ -8,7 +8,7 @@ use muster_model::allocation::AllocationState;
 use muster_model::cell::CellState;
 use muster_model::instance::{InstanceFailure, InstanceState};
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::operation::{ItemState, Operation, OperationState, ResolveAction};
+use muster_model::operation::{ItemState, Operation, OperationKind, OperationState, ResolveAction};
 use muster_model::task::TaskKind;
 use muster_model::witness::WitnessKind;
 use muster_testkit::Database;
@@ -71,7 +71,7 @@ pub(crate) async fn cancel(rig: &Rig, id: OperationId) {
 /// Returns the open child of this kind.
 pub(crate) async fn part_of(rig: &Rig, id: OperationId, kind: &str) -> OperationId {
     let children = rig.store.operation_children(id).await.unwrap();
-    children.iter().find(|child| child.kind == kind && !child.state.is_final()).unwrap().id
+    children.iter().find(|child| child.kind.as_str() == kind && !child.state.is_final()).unwrap().id
 }
 
 async fn false_join_report_is_blocked_by_verification(rig: &mut Rig) {
@@ -596,7 +596,7 @@ async fn a_member_on_a_node_that_never_comes_back_is_removed_on_an_operators_wor
     let release = loop {
         rig.pass(SignedDuration::from_secs(1)).await;
         let children = rig.store.operation_children(remove).await.unwrap();
-        if let Some(release) = children.iter().find(|child| child.kind == "allocation.release") {
+        if let Some(release) = children.iter().find(|child| child.kind == OperationKind::AllocationRelease) {
             break release.id;
         }
     };

@@ -5,7 +5,7 @@ use muster_ids::{InstanceId, MemberId};
 use muster_model::adapter::AdapterVerb;
 use muster_model::allocation::AllocationState;
 use muster_model::member::{Member, MemberState};
-use muster_model::operation::{OperationState, StepState};
+use muster_model::operation::{OperationKind, OperationState, StepState};
 use serde_json::json;
 
 use crate::laws;
@@ -60,7 +60,7 @@ async fn retried_replacement_adds_no_second_successor(rig: &mut Rig) {
     retry(rig, add).await;
     succeeds(rig, replace).await;
     let children = rig.store.operation_children(replace).await.unwrap();
-    assert_eq!(children.iter().filter(|child| child.kind == "member.add").count(), 1);
+    assert_eq!(children.iter().filter(|child| child.kind == OperationKind::MemberAdd).count(), 1);
     assert_eq!(rig.units(i).await.len(), 1);
 }
 

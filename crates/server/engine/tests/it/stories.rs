@@ -279,7 +279,7 @@ pub(crate) async fn decide(rig: &Rig, id: muster_ids::OperationId, action: Resol
     let now = rig.env.now();
     let mut tx = rig.store.begin().await.unwrap();
     let mut fresh = tx.operation_seize(id).await.unwrap().unwrap();
-    let kind = definition(&fresh.kind).unwrap();
+    let kind = definition(fresh.kind).unwrap();
     resolve(&mut fresh, kind, &TIMING, action, now).expect("it is one of the choices");
     tx.operation_advance(&fresh, now, None).await.unwrap();
     tx.commit().await.unwrap();

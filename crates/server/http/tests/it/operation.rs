@@ -2,7 +2,7 @@
 
 use muster_ids::Env;
 use muster_model::audit::Actor;
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use muster_testkit::{Fixture, Kit};
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn a_page_of_large_operations_ends_by_its_bytes() {
     for at in 0..10 {
         let operation = Operation {
             id: env.id(),
-            kind: "instance.upgrade".to_owned(),
+            kind: OperationKind::InstanceUpgrade,
             tenant_id: None,
             project_id: Some(train),
             subject_kind: "instance".to_owned(),

@@ -5,7 +5,7 @@ use muster_ids::{AllocationId, ClaimId, NodeId, OperationId, SlotId, TypedId as 
 use muster_model::allocation::Allocation;
 use muster_model::audit::Actor;
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::operation::{Operation, OperationState, StepRecord};
+use muster_model::operation::{Operation, OperationKind, OperationState, StepRecord};
 use muster_model::placement::Fit;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
@@ -146,7 +146,7 @@ pub(crate) async fn released(store: &Store, node: NodeId, allocation: Allocation
 pub(crate) fn operation(subject: Uuid, exclusive_locks: &[Uuid]) -> Operation {
     Operation {
         id: id(),
-        kind: "allocation.create".to_owned(),
+        kind: OperationKind::AllocationCreate,
         tenant_id: None,
         project_id: None,
         subject_kind: "allocation".to_owned(),

@@ -452,7 +452,7 @@ impl Walk {
         }
         for blocked in tx.operation_blocked_on(id).await.unwrap() {
             let mut fresh = tx.operation_seize(blocked.id).await.unwrap().unwrap();
-            assert!(go_on(&mut fresh, definition(&blocked.kind).unwrap(), rig.engine.timing(), now));
+            assert!(go_on(&mut fresh, definition(blocked.kind).unwrap(), rig.engine.timing(), now));
             tx.operation_advance(&fresh, now, None).await.unwrap();
         }
         tx.instances_assess_on(id, now).await.unwrap();
