@@ -9,7 +9,7 @@ use crate::audit::{Actor, Entry, Outcome, Target};
 use crate::event::{Draft, NewEvent, Timeline};
 use crate::operation::Operation;
 
-/// What was done to which resource, for the audit.
+/// An audit entry without its origin: the action, its target and its outcome.
 #[derive(Debug, Clone)]
 pub struct Audited {
     /// Action as `noun.verb`.

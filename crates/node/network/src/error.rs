@@ -24,7 +24,7 @@ pub enum NetworkError {
     Unexpected {
         /// Program and arguments.
         program: String,
-        /// What it reported.
+        /// The report.
         said: String,
     },
     /// A namespace could not be entered, created or removed.

@@ -391,12 +391,9 @@ async fn the_parts_of_an_operation_are_listed_finished_or_not(store: Store) {
     end(&store, &Operation { state: OperationState::Succeeded, ..b.clone() }).await.unwrap();
     let mut parts = store.operation_children(parent.id).await.unwrap();
     parts.sort_by_key(|part| part.id);
-    let stands: Vec<_> = parts.iter().map(|part| (part.id, part.state, part.kind.clone())).collect();
-    let kind = a.kind.clone();
-    assert_eq!(
-        stands,
-        [(a.id, OperationState::Accepted, kind.clone()), (b.id, OperationState::Succeeded, kind)]
-    );
+    let stands: Vec<_> = parts.iter().map(|part| (part.id, part.state, part.kind)).collect();
+    let kind = a.kind;
+    assert_eq!(stands, [(a.id, OperationState::Accepted, kind), (b.id, OperationState::Succeeded, kind)]);
     assert!(store.operation_children(made::id()).await.unwrap().is_empty());
 }
 

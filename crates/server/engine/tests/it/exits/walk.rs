@@ -492,7 +492,7 @@ impl Walk {
                 false => Actor::Operator,
             };
             let body = json!({"action": action.as_str(), "statement": "nothing is left of it"});
-            let kind = operation.kind.clone();
+            let kind = operation.kind;
             if action == ResolveAction::Abandon && operation.subject_kind == "allocation" {
                 // The operator destroyed it by hand: the statement is true.
                 let allocation = AllocationId::from_uuid(operation.subject_id);

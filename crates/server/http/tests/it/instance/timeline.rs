@@ -94,7 +94,7 @@ async fn timeline(database: Database) {
         let kind = format!("dev.muster.{kind}.v1");
         assert!(listed.iter().any(|event| event["type"] == kind.as_str()), "{kind} is missing");
     }
-    // What happened for one member alone carries it: its cell, its allocation, its operations.
+    // Events of one member carry it: those of its cell, its allocation and its operations.
     let worker = members.last().unwrap();
     let cell = format!("/cells/{}", worker["cell_id"].as_str().unwrap());
     let of_cell = listed.iter().filter(|event| event["subject"].as_str().unwrap().ends_with(&cell));
