@@ -40,6 +40,7 @@ PROMISED = {
     "muster member drain lab lab-worker-1": r"member.drain of lab-worker-1 succeeded",
     "muster exec lab-controller-1 -- sacct --allocations": r"COMPLETED +0:0 +lab-worker-1",
     "muster member resume lab": r"member.resume of lab-worker-1 succeeded",
+    "muster events --instance lab": r"(?s)member.drained.*member.resumed",
     "muster instance decommission lab": r"instance.decommission of lab succeeded",
     "muster audit verify": r"verified: \d+ rows",
     "muster down": r"removed: cells, disks and networks of 3 node\(s\)",
