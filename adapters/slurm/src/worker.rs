@@ -15,7 +15,7 @@ const GRES: &str = "/usr/lib/muster-slurm/gres";
 /// How long one look at a drain waits for its end.
 const DRAIN_LOOK: i32 = 15;
 /// How long a slurmd that was restarted has to register.
-const REGISTRATION: Duration = Duration::from_secs(5);
+const REGISTRATION: Duration = Duration::from_secs(30);
 /// When to look again at what a person has to decide.
 const PERSON: Duration = Duration::from_secs(10);
 
@@ -194,13 +194,16 @@ async fn registered(
         return Ok(node);
     }
     cx.restart_service_anew(worker, WORKER_SERVICE).await?;
-    slurm::node(cx, controller, &worker.name).await?.ok_or_else(|| {
-        Failure::retry(
-            REGISTRATION,
-            "unknown_node",
-            format!("Slurm had no record of {}: slurmd was restarted, and has not registered yet", worker.name),
-        )
-    })
+    // A retry restarts it again, which a slow registration would not survive: it has this long.
+    for _ in 0..REGISTRATION.as_secs() {
+        if let Some(node) = slurm::node(cx, controller, &worker.name).await? {
+            return Ok(node);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let why =
+        format!("Slurm had no record of {}: slurmd was restarted, and has not registered yet", worker.name);
+    Err(Failure::retry(SOON, "unknown_node", why))
 }
 
 /// Restarts slurmd of a worker of which Slurm has no record, outside a step of its own. A drained worker stays without one: it would

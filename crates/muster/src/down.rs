@@ -147,13 +147,8 @@ async fn clean(nodes: &Nodes, testbed: &Testbed, number: u8, name: &str) -> anyh
     words.extend(["agent", "clean", "--log-format", "text", "--data-dir"].map(OsString::from));
     words.extend([folder.into(), "--run-dir".into(), testbed.node_run(name).into()]);
     words.extend(["--id-base".into(), testbed.id_base(number).to_string().into()]);
-    let mut command = tokio::process::Command::new(&words[0]);
-    command
-        .args(&words[1..])
-        .env_clear()
-        .env("muster_exec::PATH", muster_exec::PATH)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+    let mut command = tokio::process::Command::from(muster_exec::command(&words[0]));
+    command.args(&words[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let ended = command.output().await.context("starting `muster agent clean`")?;
     if !ended.status.success() {
         let said = ended.stderr.get(..SAID).unwrap_or(&ended.stderr);

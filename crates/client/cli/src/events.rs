@@ -16,6 +16,8 @@ use crate::printable::{printable, printable_json};
 
 /// Default number of latest events.
 const LATEST: i64 = 50;
+/// Numbers of a project's stream among which the last events of a timeline are looked for first.
+const FIRST_WINDOW: i64 = 1_000;
 
 /// Prints events, and follows them if requested.
 pub(crate) async fn events(context: &Context, matches: &ArgMatches) -> Result<()> {
@@ -86,30 +88,37 @@ async fn newest(connection: &muster_sdk::Connection, list: &Endpoint, mut place:
     Ok(page["sealed_up_to"].as_i64().unwrap_or(0))
 }
 
-/// Returns the number before the last events of a timeline, whose numbers have gaps.
+/// Returns the number before the last events of a timeline, whose numbers have gaps: windows that end at the newest and grow are read
+/// until one has enough.
 async fn before_the_last(
     connection: &muster_sdk::Connection,
     list: &Endpoint,
     selected: &Follow,
     last: i64,
 ) -> Result<i64> {
-    let (mut after, mut numbers) = (0, VecDeque::new());
+    let newest = newest(connection, list, selected.place()).await?;
+    let mut window = last.saturating_mul(4).max(FIRST_WINDOW);
     loop {
-        let mut arguments = selected.place();
-        arguments.query.push(("after".to_owned(), after.to_string()));
-        arguments.query.push(("page_size".to_owned(), "200".to_owned()));
-        let page = call(connection, list, &arguments).await?;
-        let next = page["next_after"].as_i64().unwrap_or(after);
-        if next <= after {
-            return Ok(numbers.front().map_or(after, |first| first - 1));
+        let start = (newest - window).max(0);
+        let (mut after, mut numbers) = (start, VecDeque::new());
+        loop {
+            let mut arguments = selected.place();
+            arguments.query.push(("after".to_owned(), after.to_string()));
+            arguments.query.push(("page_size".to_owned(), "200".to_owned()));
+            let page = call(connection, list, &arguments).await?;
+            let next = page["next_after"].as_i64().unwrap_or(after);
+            if next <= after {
+                break;
+            }
+            after = next;
+            let items = page["items"].as_array().into_iter().flatten();
+            numbers.extend(items.filter_map(|event| event["sequence"].as_i64()));
         }
-        after = next;
-        numbers.extend(
-            page["items"].as_array().into_iter().flatten().filter_map(|event| event["sequence"].as_i64()),
-        );
-        while i64::try_from(numbers.len()).is_ok_and(|count| count > last) {
-            numbers.pop_front();
+        let surplus = numbers.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
+        if surplus > 0 || numbers.len() == usize::try_from(last).unwrap_or(usize::MAX) || start == 0 {
+            return Ok(numbers.get(surplus).map_or(newest, |first| first - 1));
         }
+        window = window.saturating_mul(8);
     }
 }
 

@@ -15,7 +15,8 @@ pub(crate) fn events() -> String {
          its meaning; changed data is a new version beside the old one. The list grows: receivers ignore unknown types.\n\n\
          `data` has the fields of the last column, text if nothing else is said; those with `?` may be absent or null. Their JSON\n\
          Schemas are in [`openapi/events.json`](../../openapi/events.json). An event of an app instance or of a member carries\n\
-         `instanceid` and `memberid` too, and so does everything that belongs to them.\n\n\
+         `instanceid` and `memberid` too, and so do those of operations on them and of what such an operation does: adapter steps,\n\
+         allocations, cells. A command on an allocation or a cell itself belongs to no instance.\n\n\
          | type | meaning | data |\n| --- | --- | --- |\n"
     );
     for event in EventType::ALL {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -56,18 +56,14 @@ impl Agent {
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&self.log);
         let log = log.with_context(|| format!("opening {}", self.log.display()))?;
         let words = self.words(std::env::current_exe()?.into());
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .env_clear()
-            .env("muster_exec::PATH", muster_exec::PATH)
-            .env("NO_COLOR", "1");
+        let mut command = Command::from(muster_exec::command(&words[0]));
+        command.args(&words[1..]).env("NO_COLOR", "1");
         // Recovery tests crash agents at these points: only at the first start, or they would never get past it.
         if let Some(points) = std::env::var_os("MUSTER_AGENT_KILL_AT").filter(|_| HAS_KILL_POINTS && !again) {
             command.env("MUSTER_AGENT_KILL_AT", points);
         }
         // Its own process group, so that Ctrl-C only reaches us and we stop everything in order.
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0).kill_on_drop(true);
+        command.stdout(log.try_clone()?).stderr(log).process_group(0).kill_on_drop(true);
         command.spawn().with_context(|| format!("starting the agent of {}", self.name))
     }
 

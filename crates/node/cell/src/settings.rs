@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::check_limits::CheckLimits;
 use crate::error::{CellError, CellResult, refused};
-use muster_exec::PATH;
+use muster_exec::{PATH, Required};
 
 /// Callback for each point of [`POINTS`]; a test can end the process there.
 pub type Reach = Arc<dyn Fn(&'static str) + Send + Sync>;
@@ -72,7 +72,7 @@ pub struct Tools {
 }
 
 /// Required programs: name, Debian package, purpose.
-pub const PROGRAMS: &[(&str, &str, &str)] = &[
+pub const PROGRAMS: &[Required] = &[
     ("runc", "runc", "creates cells"),
     ("conmon", "conmon", "watches services of cells, also while no agent runs"),
     ("catatonit", "catatonit", "is the first process of every cell"),

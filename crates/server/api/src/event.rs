@@ -143,7 +143,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .query(shape::<InstanceEventListQuery>())
     .summary("List the timeline of an instance")
     .description(
-        "Events of the instance, its members and the operations, adapter steps, allocations and cells that belong to them. They are \
+        "Events of the instance, its members, the operations on them, and of what these do: adapter steps, allocations, cells. They are \
          numbered as in the project's stream, so the numbers have gaps.",
     ),
     Endpoint::stream(

@@ -4,7 +4,8 @@ use futures::future::BoxFuture;
 use muster_db::Tx;
 use muster_model::Scope;
 use muster_model::audit::Target;
-use muster_model::event::{Draft, EventType};
+use muster_model::event::{Draft, EventType, Timeline};
+use muster_model::origin::Origin;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -57,6 +58,7 @@ pub struct PreparedCommand {
     pub(crate) revokes: bool,
     pub(crate) wakes_engine: bool,
     pub(crate) actor: Option<muster_model::audit::Actor>,
+    timeline: Timeline,
 }
 
 impl PreparedCommand {
@@ -75,13 +77,20 @@ impl PreparedCommand {
             revokes: false,
             wakes_engine: false,
             actor: None,
+            timeline: Timeline::default(),
         }
+    }
+
+    /// Sets the timeline of the events whose subject names none; called before they are added.
+    pub(crate) fn timeline(mut self, timeline: Timeline) -> Self {
+        self.timeline = timeline;
+        self
     }
 
     /// Adds an event. Its data is also the detail of the audit entry; neither may hold a secret.
     pub fn event(mut self, cx: &Cx, event_type: EventType, subject: String, data: Value) -> Self {
         self.detail = data.clone();
-        let mut origin = cx.origin(self.scope);
+        let mut origin = Origin { timeline: self.timeline, ..cx.origin(self.scope) };
         if let Some(actor) = &self.actor {
             origin.actor = actor.clone();
         }

@@ -98,8 +98,9 @@ async fn refuse_command(cx: &Cx, command: &Command, refused: Error) -> Result<Re
 
 async fn carry_out(cx: &Cx, command: &Command, commit: PreparedCommand) -> Result<Reply> {
     let store = &cx.platform.store;
-    let PreparedCommand { scope, target, detail, before, events, write, revokes, wakes_engine, actor } =
-        commit;
+    let PreparedCommand {
+        scope, target, detail, before, events, write, revokes, wakes_engine, actor, ..
+    } = commit;
     let after = After { revokes, wakes_engine };
     let mut tx = store.begin().await?;
     let answer = match write(&mut tx).await {

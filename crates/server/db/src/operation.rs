@@ -296,7 +296,15 @@ impl Store {
     ) -> Result<Vec<Operation>> {
         let mut tx = self.begin().await?;
         let rows = tx.fetch_all(&OPERATION_LEASE, args![holder, millis(length), now, most]).await?;
-        let leased = rows.iter().map(operation).collect::<Result<_>>()?;
+        // A row that this release cannot read, of a newer one perhaps, must not keep the others from being leased.
+        let readable = |row: &Row| match operation(row) {
+            Err(StoreError::Corrupt(what)) => {
+                tracing::error!(what, "an operation cannot be read and is left alone");
+                None
+            }
+            read => Some(read),
+        };
+        let leased = rows.iter().filter_map(readable).collect::<Result<_>>()?;
         tx.commit().await?;
         Ok(leased)
     }

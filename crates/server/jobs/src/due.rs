@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use muster_control::allocation::MEMBERS_WITHIN;
 use muster_control::instance::decommission::{WITHIN, in_the_way};
-use muster_control::operation::{item_of, path};
+use muster_control::operation::{item_of, superseded};
 use muster_control::{Platform, allocation, instance};
 
 /// Submits due operations, each in a transaction of its own, fenced by the sweeper's lease.
@@ -254,13 +254,13 @@ async fn tell_opened(
         name: Some(operation.subject_name.clone()),
     };
     let audited = Audited::success(operation.kind.as_str(), target, told.clone());
-    let mut news = vec![(EventType::OperationAccepted, subject, told)];
-    news.extend(ended.iter().map(|old| {
-        let data = json!({"kind": old.kind, "state": "superseded", "operation_id": old.id,
-                          "superseded_by": operation.id});
-        (EventType::OperationEnded, path(old), data)
-    }));
-    tx.outbox_append(env, &Origin::operation(operation, now), Some(audited), news).await
+    let accepted = vec![(EventType::OperationAccepted, subject, told)];
+    tx.outbox_append(env, &Origin::operation(operation, now), Some(audited), accepted).await?;
+    for old in ended {
+        let origin = Origin { timeline: old.timeline, ..Origin::operation(operation, now) };
+        tx.outbox_append(env, &origin, None, vec![superseded(old, operation.id)]).await?;
+    }
+    Ok(())
 }
 
 /// Logs an error and continues: one failure must not delay the others, and the next round retries. Only a lost lease stops

@@ -14,8 +14,8 @@ pub const PROGRAMS: &[Required] = &[
     ("e2fsck", "e2fsprogs", "checks disks before their size changes"),
     ("resize2fs", "e2fsprogs", "changes the size of disks"),
 ];
-/// Timeout: a check of a large disk takes long, and one that takes this long hangs.
-const TIMEOUT: Duration = Duration::from_hours(1);
+/// Timeout: a check of the largest disk takes hours and must not be killed half way; one that takes this long hangs.
+const TIMEOUT: Duration = Duration::from_hours(48);
 
 /// Runs a program to its end and returns its output.
 pub(super) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> Result<String, Error> {

@@ -4,7 +4,7 @@ use muster_api::Code;
 use muster_api::cell::CellCreate;
 use muster_api::operation::Started;
 use muster_authz::Permission;
-use muster_engine::cell::{CREATE, CellRefusal, MOST_CELLS, open};
+use muster_engine::cell::{CREATE, CellRefusal, assign, open};
 use muster_engine::{OperationRequest, accept};
 use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
@@ -24,6 +24,8 @@ use crate::{Answer, Cx, Error, PreparedCommand, Result, operation};
 
 /// Network of a project's bare cells.
 const NETWORK: &str = "default";
+/// Maximum number of cells in an allocation to which a command adds one.
+const MOST_CELLS: usize = 64;
 
 /// Prepares `cell_create`.
 pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<PreparedCommand> {
@@ -34,6 +36,10 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
         let detail = format!("its allocation must be active; {} is {}", allocation.name, allocation.state);
         return Err(Error::new(Code::InvalidState, detail));
     };
+    if cx.platform.store.cell_live_in(allocation.id).await?.len() >= MOST_CELLS {
+        let detail = format!("its allocation holds {MOST_CELLS} cells, the maximum: destroy one first");
+        return Err(Error::new(Code::QuotaExceeded, detail));
+    }
     if let Some((field, why)) = fault(&body.spec, allocation.capacity.gpus) {
         return Err(Error::field(field, why));
     }
@@ -91,9 +97,10 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
                 let why = "the artifact was deprecated at this moment, and no cell can be created from it";
                 return Err(Error::new(Code::InvalidState, why));
             }
-            open(tx, &mut cell, &spec, NETWORK, &opened, now)
+            let ports = assign(tx, &mut cell, &spec, NETWORK, now)
                 .await?
                 .map_err(|refusal| refused(&allocation, &spec, refusal))?;
+            open(tx, &cell, &ports, &opened).await?;
             Ok(started(&opened, plan))
         })
     });
@@ -124,15 +131,14 @@ async fn startable(cx: &Cx, project: ProjectId, root: &Root) -> Result<Option<Ar
 }
 
 fn refused(allocation: &Allocation, spec: &CellSpec, refusal: CellRefusal) -> Error {
-    let full = |why: String| Error::new(Code::QuotaExceeded, format!("{why}: destroy a cell first"));
+    let full = |why: &str| Error::new(Code::QuotaExceeded, format!("{why}: destroy a cell first"));
     match refusal {
         CellRefusal::NoSecret(missing) => {
             let index = spec.secrets.iter().position(|given| given.secret == missing);
             no_secret(index.unwrap_or_default())
         }
-        CellRefusal::AllocationFull => full(format!("its allocation holds {MOST_CELLS} cells, the maximum")),
-        CellRefusal::NoAddress => full("every address of the project's network is in use".to_owned()),
-        CellRefusal::NoPort => full("every publishable port of the node is in use".to_owned()),
+        CellRefusal::NoAddress => full("every address of the project's network is in use"),
+        CellRefusal::NoPort => full("every publishable port of the node is in use"),
         CellRefusal::PortTaken(index) => {
             let node = allocation.node_name.as_deref().unwrap_or("its node");
             let port = spec.ingress[index].node_port.unwrap_or_default();

@@ -33,12 +33,13 @@ pub async fn cancel(cx: &Cx, reference: &str, body: OperationCancel) -> Result<P
     let now = cx.now;
     let before = view_for(cx.is_operator(), &operation);
     operation.cancel_requested = true;
-    let to_operator = cx.is_operator();
+    let (to_operator, timeline) = (cx.is_operator(), operation.timeline);
     let commit = PreparedCommand::new(operation.scope(), named, move |tx| {
         Box::pin(async move {
             tx.operation_cancel(operation.id, now).await?;
             Ok(Answer::new(&view_for(to_operator, &operation)))
         })
     });
-    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationCancelRequested, subject, told))
+    let commit = commit.timeline(timeline).before(&before).wakes_engine();
+    Ok(commit.event(cx, EventType::OperationCancelRequested, subject, told))
 }

@@ -15,8 +15,8 @@ pub use list::list;
 pub use resolve::resolve;
 
 pub(crate) use resume_blocked::resume_blocked;
-pub use submit::item_of;
 pub(crate) use submit::{Subject, Submission, Wrote, deadline, started, submit, submit_with};
+pub use submit::{item_of, superseded};
 
 use crate::Cx;
 use jiff::Timestamp;

@@ -69,6 +69,7 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
     let (subject, named) = (path(&operation), target("operation", operation.id, operation.kind.as_str()));
     let told = json!({"kind": operation.kind, "action": action.as_str(), "statement": statement.unwrap_or_default()});
     let (id, scope, to_operator) = (operation.id, operation.scope(), cx.is_operator());
+    let timeline = operation.timeline;
     let before = view_for(to_operator, &operation);
     let commit = PreparedCommand::new(scope, named, move |tx| {
         Box::pin(async move {
@@ -87,5 +88,6 @@ pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result
             Ok::<_, Error>(Answer::new(&view_for(to_operator, &fresh)))
         })
     });
-    Ok(commit.before(&before).wakes_engine().event(cx, EventType::OperationResolved, subject, told))
+    let commit = commit.timeline(timeline).before(&before).wakes_engine();
+    Ok(commit.event(cx, EventType::OperationResolved, subject, told))
 }

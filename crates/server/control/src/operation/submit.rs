@@ -130,23 +130,17 @@ where
     if !supersedes.is_empty() {
         event_data["supersedes"] = json!(supersedes.iter().map(|old| old.id).collect::<Vec<_>>());
     }
-    let ended: Vec<NewEvent> = supersedes
-        .iter()
-        .map(|old| {
-            let data =
-                json!({"kind": old.kind, "state": "superseded", "operation_id": old.id, "superseded_by": id});
-            (EventType::OperationEnded, path(old), data)
-        })
-        .collect();
     let (writer, now) = (cx.clone(), cx.now);
     let commit = PreparedCommand::new(scope, audited, move |tx| {
         Box::pin(async move {
-            let mut events = rows(tx, &mut operation).await?;
+            let events = rows(tx, &mut operation).await?;
             for old in &supersedes {
                 supersede(tx, &writer.platform.env, old, &mut operation, now).await?;
+                let ended = vec![superseded(old, id)];
+                let origin = Origin { timeline: old.timeline, ..writer.origin(scope) };
+                writer.outbox_append(tx, &origin, None, ended).await?;
             }
             tx.operation_open(&operation).await?;
-            events.extend(ended);
             writer
                 .outbox_append(
                     tx,
@@ -163,6 +157,12 @@ where
         None => commit,
     };
     commit.wakes_engine().event(cx, submission.event, subject.path, event_data)
+}
+
+/// Returns the event of an operation that another one superseded.
+pub fn superseded(old: &Operation, by: OperationId) -> NewEvent {
+    let data = json!({"kind": old.kind, "state": "superseded", "operation_id": old.id, "superseded_by": by});
+    (EventType::OperationEnded, path(old), data)
 }
 
 /// Returns the response of a command that started an operation.

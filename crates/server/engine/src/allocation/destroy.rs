@@ -7,7 +7,7 @@ use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
-use muster_model::operation::{OperationKind, OperationState};
+use muster_model::operation::{Operation, OperationKind, OperationState};
 use muster_model::task::TaskKind;
 use serde_json::json;
 
@@ -70,11 +70,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     })
 }
 
-/// Resumes the blocked operations on the cells: whatever stopped them, the release destroys the cells with the allocation.
+/// Resumes the blocked destructions of cells: whatever stopped them, the release destroys the cells with the allocation.
 async fn resume_cells(tx: &mut Tx, allocation: AllocationId, timing: &Timing, now: Timestamp) -> Result<()> {
     for cell in tx.cell_live_in_now(allocation).await? {
         let open = tx.operation_open_on_now(cell.id.uuid()).await?;
-        for blocked in open.iter().filter(|operation| operation.state == OperationState::Blocked) {
+        let stuck = |operation: &&Operation| {
+            operation.kind == OperationKind::CellDestroy && operation.state == OperationState::Blocked
+        };
+        for blocked in open.iter().filter(stuck) {
             resume_blocked(tx, blocked.id, timing, now).await?;
         }
     }

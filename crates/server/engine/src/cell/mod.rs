@@ -18,7 +18,7 @@ pub use create::CREATE;
 pub use destroy::DESTROY;
 pub(crate) use keep_logs::keep;
 pub(crate) use open::choose_ports;
-pub use open::{CellRefusal, MOST_CELLS, NODE_PORTS, open};
+pub use open::{CellRefusal, NODE_PORTS, assign, open};
 pub use restart::RESTART;
 pub(crate) use subject::{allocation, order, path, seen};
 #[cfg(test)]

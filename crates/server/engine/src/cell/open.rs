@@ -11,14 +11,10 @@ use muster_wire::cell::{CellSpec, Protocol};
 
 /// Ports of a node that may be forwarded to cells; no service of the node itself listens in this range.
 pub const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
-/// Maximum number of cells in an allocation.
-pub const MOST_CELLS: usize = 64;
 
 /// Why a cell cannot be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellRefusal {
-    /// Its allocation holds the maximum number of cells.
-    AllocationFull,
     /// The project has no secret of this name.
     NoSecret(String),
     /// Every address of the network is in use.
@@ -29,39 +25,36 @@ pub enum CellRefusal {
     NoPort,
 }
 
-/// Writes a requested cell and the operation that creates it. Returns the nodes of its neighbours, to notify after the commit. A
-/// refusal of a cell in an existing network has written nothing.
-pub async fn open(
+/// Checks whether a requested cell can be opened, assigns its address, and returns its node ports. Nothing is written, except for a
+/// network that does not exist yet.
+pub async fn assign(
     tx: &mut Tx,
     cell: &mut Cell,
     spec: &CellSpec,
     network: &str,
-    opened: &Operation,
     now: Timestamp,
-) -> Result<std::result::Result<Vec<NodeId>, CellRefusal>> {
+) -> Result<std::result::Result<Vec<NodePort>, CellRefusal>> {
     if let Some(name) = tx.secret_missing(cell.project_id, &cell.spec).await? {
         return Ok(Err(CellRefusal::NoSecret(name)));
     }
     // Also takes the lock under which addresses are assigned.
     let network = tx.network_ensure(cell.network_id, cell.tenant_id, cell.project_id, network, now).await?;
     cell.network_id = network.id;
-    if tx.cell_live_in_now(cell.allocation_id).await?.len() >= MOST_CELLS {
-        return Ok(Err(CellRefusal::AllocationFull));
-    }
     let Some(host) = free_host(&tx.cell_hosts(network.id).await?) else {
         return Ok(Err(CellRefusal::NoAddress));
     };
     cell.host = host;
-    let ports = match choose_ports(tx, cell.node_id, spec, &[]).await? {
-        Ok(ports) => ports,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
+    choose_ports(tx, cell.node_id, spec, &[]).await
+}
+
+/// Writes the cell, its ports and the operation that creates it. Returns the nodes of its neighbours, to notify after the commit.
+pub async fn open(tx: &mut Tx, cell: &Cell, ports: &[NodePort], opened: &Operation) -> Result<Vec<NodeId>> {
     tx.cell_request(cell).await?;
-    for port in &ports {
+    for port in ports {
         tx.node_port_insert(cell.node_id, cell.id, port).await?;
     }
     tx.operation_open(opened).await?;
-    tx.bump_desired(network.id, cell.node_id).await.map(Ok)
+    tx.bump_desired(cell.network_id, cell.node_id).await
 }
 
 /// Returns a node port for each exposed port of a cell: those that it holds, those that it asks for, and free ones for the rest.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use super::{share, trust};
-use crate::cell::{CREATE, CellRefusal, MOST_CELLS, RESTART, choose_ports, open, path as cell_path};
+use crate::cell::{CREATE, CellRefusal, RESTART, assign, choose_ports, open, path as cell_path};
 use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
@@ -142,13 +142,14 @@ async fn make(
     Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
             // Before any write: a refusal commits too, with all earlier writes.
+            let ports = match assign(tx, &mut cell, &spec, &network.name, now).await? {
+                Ok(ports) => ports,
+                Err(why) => return Ok(refusal(why)),
+            };
             if let Some(refusal) = share::hold(tx, network.id, node, &spec).await? {
                 return Ok(refusal);
             }
-            let neighbours = match open(tx, &mut cell, &spec, &network.name, &opened, now).await? {
-                Ok(neighbours) => neighbours,
-                Err(why) => return Ok(refusal(why)),
-            };
+            let neighbours = open(tx, &cell, &ports, &opened).await?;
             // Notify the neighbours at once; otherwise they would reconcile only at their next poll.
             effects.tasks_for.extend(neighbours);
             let after = Member { cell_id: Some(id), operation_id: Some(operation_id), ..member.clone() };
@@ -166,10 +167,6 @@ fn refusal(why: CellRefusal) -> StepOutcome {
         CellRefusal::NoSecret(name) => {
             (MemberFailure::Permission, format!("the project has no secret {name}: create it, then retry"))
         }
-        CellRefusal::AllocationFull => (
-            MemberFailure::ProvisionFailed,
-            format!("its allocation holds {MOST_CELLS} cells, the maximum: destroy one first"),
-        ),
         CellRefusal::NoAddress => (
             MemberFailure::ProvisionFailed,
             "every address of the instance's network is in use: remove a member first".to_owned(),

@@ -114,11 +114,18 @@ async fn timeline(database: Database) {
     }
     // Events of others move it on without a word; the next of its own arrives.
     scene.done(stage.post("allocations/bare/release", json!({})).await).await;
-    stage.post("app-instances/farm/decommission", json!({"force": true})).await.ok();
-    let next = resumed.next().await.unwrap().1;
-    assert_eq!(
-        (&next["instanceid"], next["subject"].as_str().unwrap().contains("bare")),
-        (&json!(id), false)
-    );
+    let add = stage.order("add", json!({"component_key": "worker"})).await.ok().body["operation"].clone();
+    scene.admin.post(&format!("/v1/operations/{}/cancel", add["id"].as_str().unwrap()), json!({})).await.ok();
+    let requested = loop {
+        let next = resumed.next().await.unwrap().1;
+        assert_eq!(
+            (&next["instanceid"], next["subject"].as_str().unwrap().contains("bare")),
+            (&json!(id), false)
+        );
+        if next["type"] == "dev.muster.operation.cancel_requested.v1" {
+            break next;
+        }
+    };
+    assert_eq!(requested["memberid"], add["subject_id"], "a decision about an operation is on its timeline");
     stage.stop().await;
 }
