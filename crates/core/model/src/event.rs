@@ -163,7 +163,7 @@ event_types! {
     SessionDeleted = "session.deleted", "A person logged out.",
         "";
     NodeEnrolmentIssued = "node.enrolment_issued", "A join token was issued for one machine.",
-        "name labels:object expires_at node_id?";
+        "name? node_id? labels:object expires_at";
     NodeJoined = "node.joined", "A machine joined as a node; an operator approves its hardware before it is used.",
         "name enrolment_id gpus:integer";
     NodeRejoined = "node.rejoined", "A machine rejoined as an existing node with a new token; its previous certificate is invalid.",
@@ -177,7 +177,7 @@ event_types! {
     NodeOrphansFound = "node.orphans_found", "A node holds orphaned sandboxes; it gets no work until they are removed.",
         "count:integer cells?:array sandboxes?:array";
     NodeAddressChanged = "node.address_changed", "A node reports another address than the approved one, or another node's.",
-        "name address reported_address peer_address held_by?";
+        "name address? reported_address peer_address? held_by?";
     NodeInventoryChanged = "node.inventory_changed", "A node's hardware differs from the approved inventory.",
         "name count:integer changes:array";
     FleetMassLossSuspected = "fleet.mass_loss_suspected", "Many nodes missed their heartbeats at once; the fault is presumed to be the platform's, and none is declared unreachable.",
@@ -189,7 +189,7 @@ event_types! {
     NodeCordoned = "node.cordoned", "A node was cordoned: it gets no new work.",
         "name reason?";
     NodeUncordoned = "node.uncordoned", "A node was uncordoned.",
-        "name";
+        "name reason?";
     SlotQuarantined = "slot.quarantined", "A slot was quarantined: it cannot be claimed.",
         "node_id device reason";
     SlotApproved = "slot.approved", "An operator approved a slot; it can be claimed again.",
@@ -299,9 +299,9 @@ event_types! {
     SecretUsed = "secret.used", "A secret was sent to the registry it is bound to.",
         "name secret_id revision:integer registry repository";
     RuntimeSecretIssued = "runtime_secret.issued", "A runtime secret was issued.",
-        "name purpose repository_id? cell_id? incarnation?:integer expires_at?";
+        "name purpose repository_id? cell_id? incarnation?:integer expires_at? reason?";
     RuntimeSecretRevoked = "runtime_secret.revoked", "A runtime secret was revoked.",
-        "name purpose reason?";
+        "name purpose repository_id? cell_id? incarnation?:integer expires_at? reason?";
     AppCreated = "app.created", "An app was created.",
         "slug audience";
     AppUpdated = "app.updated", "An app's description or audience changed.",

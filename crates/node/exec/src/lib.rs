@@ -1,7 +1,7 @@
 //! Programs of the machine: started with an argument vector and without a shell, with a clean environment and a timeout.
 //!
 //! A clean environment keeps the variables of whoever started the platform, `LD_PRELOAD` and the like, out of programs that run as
-//! root; and errors are in one language.
+//! root.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -54,7 +54,7 @@ pub enum Why {
 /// Returns a command with a clean environment, no input and no output.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    command.env_clear().env("PATH", PATH).env("LC_ALL", "C");
+    command.env_clear().env("PATH", PATH);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -76,7 +76,8 @@ pub fn run(
     let mut output = in_memory("output").map_err(unstartable)?;
     let mut complaint = in_memory("complaint").map_err(unstartable)?;
     let mut command = command(program);
-    command.args(arguments);
+    // Errors in one language.
+    command.args(arguments).env("LC_ALL", "C");
     command.stdout(output.try_clone().map_err(unstartable)?);
     command.stderr(complaint.try_clone().map_err(unstartable)?);
     if let Some(text) = input {
