@@ -1936,8 +1936,8 @@ class Client(Connection):
         event_type: str | None = None,
         page_size: int | None = None,
     ) -> EventPage:
-        """List the timeline of an instance. Events of the instance, its members and the operations, adapter steps,
-        allocations and cells that belong to them. They are numbered as in the project's stream, so the numbers
+        """List the timeline of an instance. Events of the instance, its members, the operations on them, and of what
+        these do: adapter steps, allocations, cells. They are numbered as in the project's stream, so the numbers
         have gaps."""
         return self.call(
             "GET",
