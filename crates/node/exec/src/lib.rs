@@ -1,7 +1,6 @@
 //! Programs of the machine: started with an argument vector and without a shell, with a clean environment and a timeout.
 //!
-//! A clean environment keeps the variables of whoever started the platform, `LD_PRELOAD` and the like, out of programs that run as
-//! root.
+//! A clean environment keeps the caller's variables, `LD_PRELOAD` and the like, out of programs that run as root.
 
 use std::ffi::OsStr;
 use std::fs::File;

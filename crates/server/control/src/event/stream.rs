@@ -173,8 +173,11 @@ impl Follow {
     async fn read_on(&mut self) -> Result<()> {
         let (scope, store) = (self.scope, &self.allowed.cx.platform.store);
         let instance = self.instance;
-        // Where nothing more is on the timeline, everything up to here was looked at.
-        let (newest, _) = store.event_stream_head(scope).await?;
+        // Without further events on the timeline, the stream continues after this number.
+        let newest = match instance {
+            Some(_) => store.event_stream_head(scope).await?.0,
+            None => self.last,
+        };
         let read = |after, limit| {
             let filter = EventFilter { after, instance, limit, ..EventFilter::default() };
             async move { store.event_list(scope, &filter).await }.boxed()
