@@ -4,7 +4,6 @@
 //! authors of adapters or of the console need no Rust to get the API document. Build scripts were rejected: their output is
 //! not reviewed.
 
-mod additive;
 mod downgrade;
 mod errors;
 mod golden;
