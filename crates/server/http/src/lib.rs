@@ -2,6 +2,7 @@
 //! cannot be served, and a server with an endpoint that has no handler does not start.
 
 mod bind;
+mod exchange;
 mod hosts;
 mod input;
 mod listen;

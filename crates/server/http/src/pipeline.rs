@@ -1,14 +1,12 @@
 //! The path of every request: host, credential, rate limit, input, use-case, response.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, Request, Response};
 use muster_api::{Code, Credential, Endpoint, Kind, Method};
 use muster_control::{
     AnswerSlot, Authenticated, Command, Cx, Error, Platform, RateDecision, Result, Share, StreamKind,
@@ -20,8 +18,9 @@ use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
 use crate::bind::Handler;
+use crate::exchange::{Entry, Exchange, guarded};
 use crate::hosts::Hosts;
-use crate::input::{Input, correlation_id, drain, idempotency_key, if_match, read_json, too_many_large};
+use crate::input::{Input, drain, idempotency_key, if_match, read_json, too_many_large};
 use crate::listen::{Peer, RESERVE_TIMEOUT, Reserve};
 use crate::probes::Readiness;
 use crate::respond;
@@ -43,12 +42,6 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 impl Server {
-    pub(crate) fn correlation(&self, headers: &HeaderMap) -> String {
-        correlation_id(header(headers, "x-correlation-id"), header(headers, "traceparent"), || {
-            muster_model::hex::encode(&self.platform.env.bytes::<16>())
-        })
-    }
-
     /// Serves one request for `endpoint` and always returns a response.
     pub(crate) async fn serve(
         self: Arc<Self>,
@@ -57,58 +50,19 @@ impl Server {
         path: Vec<String>,
         request: Request<Body>,
     ) -> Response<Body> {
-        let started = Instant::now();
         let (mut parts, body) = request.into_parts();
-        let correlation = self.correlation(&parts.headers);
+        let exchange = Exchange::begin(&self.platform.env, &parts.headers);
         let mut body = Some(body);
-        let inside = self.pass(&endpoint, handler, path, &mut parts, &mut body, &correlation);
-        let result = match AssertUnwindSafe(inside).catch_unwind().await {
-            Ok(result) => result,
-            Err(_) => {
-                Err(Error::new(Code::Internal, "the server failed; give the correlation id to the operator"))
-            }
-        };
+        let inside = self.pass(&endpoint, handler, path, &mut parts, &mut body, &exchange.correlation_id);
+        let result = guarded(inside).await;
         // A connection that is closed on unread data is reset, and the client may never see why it was refused.
         if let Some(unread) = &mut body {
             drain(unread, self.body_limit).await;
         }
         let failure = result.as_ref().err().map(|error| (error.code.as_str(), error.detail.clone()));
-        let mut response = result.unwrap_or_else(|error| respond::problem(error, &correlation));
-        if let Ok(value) = HeaderValue::from_str(&correlation) {
-            response.headers_mut().insert(respond::CORRELATION, value);
-        }
-        self.note(&endpoint, &correlation, response.status().as_u16(), failure, started);
-        response
-    }
-
-    fn note(
-        &self,
-        endpoint: &Endpoint,
-        correlation_id: &str,
-        status: u16,
-        failure: Option<(&str, String)>,
-        started: Instant,
-    ) {
-        let labels = muster_control::RequestLabels { endpoint: endpoint.id.to_owned(), status };
-        self.platform.metrics.requests.get_or_create(&labels).inc();
-        self.platform.metrics.seconds.observe(started.elapsed().as_secs_f64());
-        let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-        let (code, detail) = failure.map_or((None, None), |(code, detail)| (Some(code), Some(detail)));
-        if status >= 500 {
-            tracing::error!(
-                endpoint = endpoint.id,
-                status,
-                milliseconds,
-                correlation_id,
-                code,
-                detail,
-                "request failed"
-            );
-        } else if endpoint.kind == Kind::Command {
-            tracing::info!(endpoint = endpoint.id, status, milliseconds, correlation_id, code, "command");
-        } else {
-            tracing::debug!(endpoint = endpoint.id, status, milliseconds, correlation_id, code, "read");
-        }
+        let response = result.unwrap_or_else(|error| respond::problem(error, &exchange.correlation_id));
+        let entry = Entry::Api { command: endpoint.kind == Kind::Command };
+        exchange.end(&self.platform, entry, endpoint.id, failure, response)
     }
 
     async fn pass(

@@ -1,5 +1,6 @@
 //! Endpoints for monitoring: health, readiness, metrics, and the OpenAPI document.
 
+use crate::exchange::correlation;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -80,7 +81,7 @@ pub(crate) async fn metrics(server: &Arc<Server>, request: &Parts) -> Response<B
     if let Some(refused) = hurried(server, request) {
         return refused;
     }
-    let correlation_id = server.correlation(headers);
+    let correlation_id = correlation(&server.platform.env, headers);
     let token = headers
         .get(AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
@@ -129,7 +130,7 @@ fn hurried(server: &Arc<Server>, request: &Parts) -> Option<Response<Body>> {
         RateDecision::Wait(_) => {
             server.platform.metrics.rate_limited.inc();
             let error = Error::new(Code::RateLimited, "too many requests from this address; wait and repeat");
-            Some(respond::problem(error, &server.correlation(&request.headers)))
+            Some(respond::problem(error, &correlation(&server.platform.env, &request.headers)))
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Starting and stopping a server.
 
+use crate::exchange::correlation;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -466,11 +467,11 @@ fn router(server: &Arc<Server>, stopping: &Arc<AtomicBool>) -> Router {
                 Code::NotFound,
                 "there is nothing at this path; /openapi.json lists the endpoints",
             );
-            respond::problem(error, &absent.correlation(request.headers()))
+            respond::problem(error, &correlation(&absent.platform.env, request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
             let error =
                 Error::new(Code::MethodNotAllowed, "the path does not support this method; see `Allow`");
-            respond::problem(error, &wrong.correlation(request.headers()))
+            respond::problem(error, &correlation(&wrong.platform.env, request.headers()))
         })
 }

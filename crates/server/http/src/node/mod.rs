@@ -5,6 +5,7 @@ mod registry;
 mod stream;
 mod tls;
 
+use crate::exchange::correlation;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,11 +145,11 @@ fn router(pipeline: &Arc<NodePipeline>, registry: &Arc<Registry>) -> Router {
     router
         .fallback(async move |request: Request| {
             let error = Error::new(Code::NotFound, "agents have no endpoint at this path");
-            respond::problem(error, &absent.correlation(request.headers()))
+            respond::problem(error, &correlation(&absent.platform.env, request.headers()))
         })
         .method_not_allowed_fallback(async move |request: Request| {
             let error = Error::new(Code::MethodNotAllowed, "agents send POST, and GET only for streams");
-            respond::problem(error, &wrong.correlation(request.headers()))
+            respond::problem(error, &correlation(&wrong.platform.env, request.headers()))
         })
 }
 

@@ -1,24 +1,22 @@
 //! The path of an agent's request: certificate, admission, input, use-case, response.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use futures::FutureExt as _;
-use http::header::{HeaderValue, WWW_AUTHENTICATE};
+use http::header::WWW_AUTHENTICATE;
 use http::request::Parts;
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use muster_api::Code;
 use muster_control::{
-    Answer, AnswerSlot, Cx, Error, Platform, RateDecision, RequestLabels, Result, Share, StreamKind,
-    StreamSlot, fleet,
+    Answer, AnswerSlot, Cx, Error, Platform, RateDecision, Result, Share, StreamKind, StreamSlot, fleet,
 };
 use muster_wire::Endpoint;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::input::{correlation_id, drain, read, read_json, too_many_large};
+use crate::exchange::{Entry, Exchange, guarded};
+use crate::input::{drain, read, read_json, too_many_large};
 use crate::listen::{Peer, PeerCertificate};
 use crate::respond;
 use crate::schema::Schemas;
@@ -42,67 +40,35 @@ fn unauthenticated(why: &str) -> Error {
 }
 
 impl NodePipeline {
-    pub(super) fn correlation(&self, headers: &HeaderMap) -> String {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        correlation_id(header("x-correlation-id"), header("traceparent"), || {
-            muster_model::hex::encode(&self.platform.env.bytes::<16>())
-        })
-    }
-
     /// Serves one request and always returns a response.
     pub(super) async fn serve(
         self: Arc<Self>,
         endpoint: &'static Endpoint,
         request: Request<Body>,
     ) -> Response<Body> {
-        let started = Instant::now();
         let (parts, body) = request.into_parts();
-        let correlation_id = self.correlation(&parts.headers);
+        let exchange = Exchange::begin(&self.platform.env, &parts.headers);
         let mut body = Some(body);
-        let inside = self.pass(endpoint, &parts, &mut body, &correlation_id);
-        let result = AssertUnwindSafe(inside).catch_unwind().await.unwrap_or_else(|_| {
-            Err(Error::new(Code::Internal, "the server failed; give the correlation id to the operator"))
-        });
+        let result = guarded(self.pass(endpoint, &parts, &mut body, &exchange.correlation_id)).await;
         // A connection that is closed on unread data is reset, and the agent may never see why it was refused.
         if let Some(unread) = &mut body {
             drain(unread, BODY_LIMIT).await;
         }
-        self.respond(endpoint.id, result, &correlation_id, started)
+        self.end(exchange, endpoint.id, result)
     }
 
     /// Returns the response, counted and logged, for success and refusal alike.
-    pub(super) fn respond(
+    pub(super) fn end(
         &self,
+        exchange: Exchange,
         endpoint: &'static str,
         result: Result<Response<Body>>,
-        correlation_id: &str,
-        started: Instant,
     ) -> Response<Body> {
-        let detail = result.as_ref().err().map(|error| error.detail.clone());
-        let mut response = result.unwrap_or_else(|error| respond::problem(error, correlation_id));
+        let failure = result.as_ref().err().map(|error| (error.code.as_str(), error.detail.clone()));
+        let mut response = result.unwrap_or_else(|error| respond::problem(error, &exchange.correlation_id));
         // The header names the public API's scheme, which does not apply to certificates.
         response.headers_mut().remove(WWW_AUTHENTICATE);
-        if let Ok(value) = HeaderValue::from_str(correlation_id) {
-            response.headers_mut().insert(respond::CORRELATION, value);
-        }
-        let status = response.status().as_u16();
-        // Counted apart from the public API, and without durations: a poll takes as long as it waits.
-        let labels = RequestLabels { endpoint: format!("agent_{endpoint}"), status };
-        self.platform.metrics.requests.get_or_create(&labels).inc();
-        let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-        if status >= 500 {
-            tracing::error!(
-                endpoint,
-                status,
-                milliseconds,
-                correlation_id,
-                detail,
-                "an agent's request failed"
-            );
-        } else {
-            tracing::debug!(endpoint, status, milliseconds, correlation_id, detail, "an agent's request");
-        }
-        response
+        exchange.end(&self.platform, Entry::Agent, endpoint, failure, response)
     }
 
     async fn pass(

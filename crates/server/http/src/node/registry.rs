@@ -10,6 +10,7 @@ use muster_api::Code;
 use muster_control::{Error, Result};
 
 use super::pipeline::NodePipeline;
+use crate::exchange::Exchange;
 use crate::registry::{ReadingNode, Registry};
 
 impl NodePipeline {
@@ -20,11 +21,10 @@ impl NodePipeline {
         rest: String,
         request: Request<Body>,
     ) -> Response<Body> {
-        let started = std::time::Instant::now();
         let (mut parts, body) = request.into_parts();
-        let correlation_id = self.correlation(&parts.headers);
+        let exchange = Exchange::begin(&self.platform.env, &parts.headers);
         let come: Result<ReadingNode> = async {
-            let admitted = self.admit(&parts, &correlation_id).await?;
+            let admitted = self.admit(&parts, &exchange.correlation_id).await?;
             if !matches!(parts.method, Method::GET | Method::HEAD) {
                 return Err(Error::new(Code::MethodNotAllowed, "nodes only read the registry"));
             }
@@ -41,7 +41,7 @@ impl NodePipeline {
                 parts.extensions.insert(node);
                 registry.serve(rest, Request::from_parts(parts, body)).await
             }
-            Err(error) => self.respond("registry", Err(error), &correlation_id, started),
+            Err(error) => self.end(exchange, "registry", Err(error)),
         }
     }
 }

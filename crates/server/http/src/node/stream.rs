@@ -11,6 +11,7 @@ use muster_ids::StreamId;
 use muster_wire::STREAM;
 
 use super::pipeline::NodePipeline;
+use crate::exchange::Exchange;
 use crate::websocket::{Serve, Upgrade};
 
 impl NodePipeline {
@@ -20,11 +21,10 @@ impl NodePipeline {
         reference: String,
         request: Request<Body>,
     ) -> Response<Body> {
-        let started = std::time::Instant::now();
         let (mut parts, _) = request.into_parts();
-        let correlation_id = self.correlation(&parts.headers);
-        let result = self.come(&reference, &mut parts, &correlation_id).await;
-        self.respond(STREAM.id, result, &correlation_id, started)
+        let exchange = Exchange::begin(&self.platform.env, &parts.headers);
+        let result = self.come(&reference, &mut parts, &exchange.correlation_id).await;
+        self.end(exchange, STREAM.id, result)
     }
 
     async fn come(&self, reference: &str, parts: &mut Parts, correlation_id: &str) -> Result<Response<Body>> {

@@ -15,14 +15,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
-use futures::FutureExt as _;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response};
 use muster_api::Code;
 use muster_control::registry::{Answered, Guest, Right, TransferGuard, authenticate_again};
 use muster_control::{
-    AnswerSlot, Cx, Error, InFlight, Platform, RateDecision, RequestLabels, Share, StreamKind, StreamSlot,
-    UnreadBytes, fleet,
+    AnswerSlot, Cx, InFlight, Platform, RateDecision, Share, StreamKind, StreamSlot, UnreadBytes, fleet,
 };
 use muster_registry::error::{Code as Codes, Refusal};
 use muster_registry::manifest::LONGEST;
@@ -32,10 +30,11 @@ use answer::refusal;
 use body::Incoming;
 use credential::Reached;
 
+use crate::exchange::{Entry, Exchange, guarded};
 use crate::hosts::Hosts;
-use crate::input::{correlation_id, too_many_large};
+use crate::input::too_many_large;
 use crate::listen::{Peer, Reserve};
-use crate::respond::{self, CORRELATION};
+use crate::respond;
 
 /// State of the registry's HTTP layer.
 pub(crate) struct Registry {
@@ -138,52 +137,17 @@ impl Asked {
 impl Registry {
     /// Serves one request; `rest` follows `/v2/`.
     pub(crate) async fn serve(self: Arc<Self>, rest: String, request: Request<Body>) -> Response<Body> {
-        let started = Instant::now();
-        let correlation = self.correlation(request.headers());
+        let exchange = Exchange::begin(&self.platform.env, request.headers());
         let (parts, body) = request.into_parts();
         let reached = Reached::of(&parts, self.tls);
         let body = Incoming::new(body);
-        let inside = std::panic::AssertUnwindSafe(self.pass(&rest, parts, body.clone(), &correlation));
-        let answered = inside.catch_unwind().await.unwrap_or_else(|_| {
-            let why = "the server failed; give the correlation id to the operator";
-            Err(Refusal::from(Error::new(Code::Internal, why)))
-        });
+        let answered = guarded(self.pass(&rest, parts, body.clone(), &exchange.correlation_id)).await;
         if answered.is_err() {
             body.drain().await;
         }
-        let what = word(&rest);
-        let failure = answered.as_ref().err().map(|refusal| refusal.message.clone());
-        let mut response = answered.unwrap_or_else(|refused| refusal(&refused, &reached, &rest));
-        if let Ok(value) = http::HeaderValue::from_str(&correlation) {
-            response.headers_mut().insert(CORRELATION, value);
-        }
-        self.note(what, response.status().as_u16(), &correlation, failure, started);
-        response
-    }
-
-    fn correlation(&self, headers: &HeaderMap) -> String {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        correlation_id(header("x-correlation-id"), header("traceparent"), || {
-            muster_model::hex::encode(&self.platform.env.bytes::<16>())
-        })
-    }
-
-    fn note(&self, what: &str, status: u16, correlation_id: &str, detail: Option<String>, started: Instant) {
-        let labels = RequestLabels { endpoint: format!("registry_{what}"), status };
-        self.platform.metrics.requests.get_or_create(&labels).inc();
-        let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
-        if status >= 500 {
-            tracing::error!(
-                what,
-                status,
-                milliseconds,
-                correlation_id,
-                detail,
-                "a request to the registry failed"
-            );
-        } else {
-            tracing::debug!(what, status, milliseconds, correlation_id, detail, "the registry");
-        }
+        let failure = answered.as_ref().err().map(|refusal| (refusal.code.word(), refusal.message.clone()));
+        let response = answered.unwrap_or_else(|refused| refusal(&refused, &reached, &rest));
+        exchange.end(&self.platform, Entry::Registry, word(&rest), failure, response)
     }
 
     async fn pass(
