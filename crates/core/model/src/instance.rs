@@ -6,7 +6,10 @@ use muster_ids::{
 };
 use serde_json::Value;
 
+use crate::allocation::AllocationShape;
+
 pub use crate::health::{ComponentCounts, health_of};
+use crate::node::Capacity;
 use crate::reason::reasons;
 use crate::state::states;
 use crate::{Labels, Scope};
@@ -142,7 +145,68 @@ pub struct Instance {
     pub version: i64,
 }
 
+/// Parameters of a new instance; what they leave out is set by struct update.
+pub struct NewInstance {
+    /// Its id.
+    pub id: InstanceId,
+    /// The tenant.
+    pub tenant_id: TenantId,
+    /// The project.
+    pub project_id: ProjectId,
+    /// The app.
+    pub app_id: AppId,
+    /// Desired release.
+    pub app_version_id: AppVersionId,
+    /// The only account that may lease its adapter steps.
+    pub operator_account_id: ServiceAccountId,
+    /// Its members' network.
+    pub network_id: NetworkId,
+    /// Name, unique among the project's living instances.
+    pub name: String,
+    /// Time of the request.
+    pub now: Timestamp,
+}
+
 impl Instance {
+    /// Returns the row of a new instance.
+    pub fn requested(new: NewInstance) -> Self {
+        Self {
+            id: new.id,
+            tenant_id: new.tenant_id,
+            project_id: new.project_id,
+            app_id: new.app_id,
+            app: String::new(),
+            app_version_id: new.app_version_id,
+            previous_version_id: None,
+            name: new.name,
+            labels: Labels::new(),
+            config: Value::Object(serde_json::Map::new()),
+            previous_config: None,
+            operator_account_id: new.operator_account_id,
+            network_id: new.network_id,
+            topology_mode: None,
+            shape: AllocationShape::GpuSlice.as_str().to_owned(),
+            state: InstanceState::Created,
+            health: Health::Unknown,
+            health_message: None,
+            health_since: None,
+            repair: RepairMode::Propose,
+            repairs: Vec::new(),
+            protected: false,
+            expires_at: None,
+            reason: None,
+            message: None,
+            running_witness_id: None,
+            stopped_witness_id: None,
+            operation_id: None,
+            reconcile_due_at: None,
+            reconciled_at: None,
+            created_at: new.now,
+            updated_at: new.now,
+            version: 1,
+        }
+    }
+
     /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)
@@ -162,7 +226,7 @@ pub struct Component {
     /// Ordinal of the latest member; names are never reused within an instance.
     pub last_ordinal: i64,
     /// Capacity of each new member, if it differs from the manifest's.
-    pub capacity: Option<Value>,
+    pub capacity: Option<Capacity>,
     /// Allocation for new members, if the owner chose one.
     pub allocation_id: Option<muster_ids::AllocationId>,
 }

@@ -18,6 +18,7 @@ pub mod member;
 pub mod name;
 pub mod node;
 pub mod operation;
+pub mod operation_input;
 pub mod origin;
 pub mod placement;
 pub mod quorum;

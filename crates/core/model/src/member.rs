@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::Scope;
 use crate::assess::HealthReason;
-use crate::instance::Health;
+use crate::instance::{Health, Instance};
 use crate::reason::reasons;
 use crate::state::states;
 
@@ -128,7 +128,65 @@ pub struct Member {
     pub version: i64,
 }
 
+/// Parameters of a new member; what they leave out is set by struct update.
+pub struct NewMember<'a> {
+    /// Its id.
+    pub id: MemberId,
+    /// Its instance.
+    pub instance: &'a Instance,
+    /// Its component.
+    pub component_key: &'a str,
+    /// Number in its name.
+    pub ordinal: i64,
+    /// Allocation named by its owner.
+    pub allocation_id: Option<AllocationId>,
+    /// The operation that requests it.
+    pub operation_id: OperationId,
+    /// Correlation id.
+    pub correlation_id: &'a str,
+    /// Time of the request.
+    pub now: Timestamp,
+}
+
 impl Member {
+    /// Returns the row of a requested member.
+    pub fn requested(new: NewMember<'_>) -> Self {
+        let instance = new.instance;
+        Self {
+            id: new.id,
+            tenant_id: instance.tenant_id,
+            project_id: instance.project_id,
+            instance_id: instance.id,
+            component_key: new.component_key.to_owned(),
+            name: format!("{}-{}-{}", instance.name, new.component_key, new.ordinal),
+            state: MemberState::Requested,
+            health: Health::Unknown,
+            health_message: None,
+            health_incarnation: 0,
+            health_reason: None,
+            health_since: None,
+            free_at: None,
+            allocation_id: new.allocation_id,
+            allocation_made: false,
+            bound_capacity_shape: None,
+            cell_id: None,
+            incarnation: 0,
+            app_version_id: None,
+            adapter_detail: Value::Object(serde_json::Map::new()),
+            failure_reason: None,
+            message: None,
+            fenced: false,
+            active_witness_id: None,
+            drained_witness_id: None,
+            removed_witness_id: None,
+            operation_id: Some(new.operation_id),
+            correlation_id: new.correlation_id.to_owned(),
+            created_at: new.now,
+            updated_at: new.now,
+            version: 1,
+        }
+    }
+
     /// Returns its scope.
     pub fn scope(&self) -> Scope {
         Scope::Project(self.tenant_id, self.project_id)

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use crate::Scope;
 use crate::audit::Actor;
 use crate::event::Timeline;
+use crate::operation_input::OperationInput;
 use crate::state::states;
 
 states! {
@@ -278,7 +279,7 @@ pub struct Operation {
     /// Current state.
     pub state: OperationState,
     /// Its input.
-    pub input: Value,
+    pub input: OperationInput,
     /// Exclusive locks; disjoint operations run in parallel, others in order.
     pub exclusive_locks: Vec<Uuid>,
     /// Shared locks: compatible with each other, and exclusive with those in `exclusive_locks`.

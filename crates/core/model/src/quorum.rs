@@ -31,9 +31,7 @@ pub fn replacing(operations: &[Operation], but: &BTreeSet<OperationId>) -> BTree
 pub fn successors(operations: &[Operation]) -> BTreeSet<MemberId> {
     let mut named = BTreeSet::new();
     for operation in operations.iter().filter(|operation| replaces(operation.kind)) {
-        let several = operation.input["successors"].as_object().into_iter().flatten();
-        let ids = several.map(|(_, id)| id).chain([&operation.input["successor"]]);
-        named.extend(ids.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
+        named.extend(operation.input.successors());
     }
     named
 }
@@ -58,8 +56,7 @@ fn named_by(
         if operation.subject_kind == "member" {
             named.insert(MemberId::from_uuid(operation.subject_id));
         } else if operation.kind == OperationKind::InstanceScale {
-            let removed = operation.input["remove"].as_array().into_iter().flatten();
-            named.extend(removed.filter_map(|id| id.as_str()?.parse::<MemberId>().ok()));
+            named.extend(&operation.input.remove);
         } else {
             let open = |item: &&Item| {
                 !matches!(item.state, ItemState::Succeeded | ItemState::Partial | ItemState::Failed)

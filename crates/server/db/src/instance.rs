@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use muster_ids::{AllocationId, InstanceId, ProjectId, ServiceAccountId};
 use muster_model::LabelSelector;
 use muster_model::instance::{Component, Health, Instance, InstanceFailure, InstanceState, RepairMode};
+use muster_model::node::Capacity;
 use serde_json::Value as Json;
 
+use crate::operation::{json, to_json};
 use crate::sql::{Row, args, both, labels_match, pair, statements};
 use crate::{Page, Result, Store, StoreError, Tx};
 
@@ -172,7 +174,7 @@ fn component(row: &Row) -> Result<Component> {
         key: row.get(1)?,
         desired: row.get(2)?,
         last_ordinal: row.get(3)?,
-        capacity: row.get(4)?,
+        capacity: row.get::<Option<Json>>(4)?.map(|capacity| json(capacity, "a capacity")).transpose()?,
         allocation_id: row.get(5)?,
     })
 }
@@ -434,7 +436,7 @@ impl Tx {
             &component.key,
             component.desired,
             component.last_ordinal,
-            component.capacity.clone(),
+            component.capacity.as_ref().map(to_json),
             component.allocation_id
         ];
         self.execute(&COMPONENT_REQUEST, args).await.map(drop)
@@ -468,9 +470,11 @@ impl Tx {
         &mut self,
         id: InstanceId,
         key: &str,
-        capacity: Option<Json>,
+        capacity: Option<Capacity>,
         allocation: Option<AllocationId>,
     ) -> Result<()> {
-        self.execute(&COMPONENT_PLACE, args![id, key, capacity, allocation]).await.map(drop)
+        self.execute(&COMPONENT_PLACE, args![id, key, capacity.as_ref().map(to_json), allocation])
+            .await
+            .map(drop)
     }
 }

@@ -133,11 +133,11 @@ statements! {
     LOCK_END = both("DELETE FROM operation_locks WHERE operation_id = $1");
 }
 
-fn json<T: serde::de::DeserializeOwned>(value: Json, what: &'static str) -> Result<T> {
+pub(crate) fn json<T: serde::de::DeserializeOwned>(value: Json, what: &'static str) -> Result<T> {
     serde_json::from_value(value).map_err(|_| StoreError::Corrupt(what))
 }
 
-fn to_json(value: &impl serde::Serialize) -> Json {
+pub(crate) fn to_json(value: &impl serde::Serialize) -> Json {
     serde_json::to_value(value).expect("an operation is JSON")
 }
 
@@ -158,7 +158,7 @@ fn operation(row: &Row) -> Result<Operation> {
         correlation_id: row.get(8)?,
         state: OperationState::parse(&row.get::<String>(9)?)
             .ok_or(StoreError::Corrupt("a state of an operation"))?,
-        input: row.get(10)?,
+        input: json(row.get(10)?, "an input of an operation")?,
         exclusive_locks: json(row.get(11)?, "exclusive_locks")?,
         steps: json(row.get(12)?, "steps")?,
         items: json(row.get(13)?, "items")?,
@@ -334,7 +334,7 @@ impl Tx {
             to_json(&operation.asked_by),
             &operation.correlation_id,
             operation.state.as_str(),
-            operation.input.clone(),
+            to_json(&operation.input),
             to_json(&operation.exclusive_locks),
             to_json(&operation.steps),
             to_json(&operation.items),
@@ -414,7 +414,7 @@ impl Tx {
             keep.is_some(),
             millis(keep.unwrap_or_default()),
             operation.cancel_requested,
-            operation.input.clone()
+            to_json(&operation.input)
         ];
         self.execute_one(&OPERATION_ADVANCE, args, StoreError::Fenced).await
     }

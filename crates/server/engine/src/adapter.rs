@@ -7,6 +7,7 @@ use muster_manifest::{AppKind, Manifest};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use muster_model::instance::Instance;
 use muster_model::member::Member;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::death::{Life, lost_ground};
@@ -34,7 +35,7 @@ pub(crate) async fn ask_adapter(
     if manifest.artifact_kind == AppKind::Launchable {
         return Ok(Answered::Done(Some("no adapter step is needed".to_owned())));
     }
-    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    let retry_epoch = cx.operation.input.retry_epoch;
     let key = format!("{}/{verb}/{retry_epoch}", cx.step);
     let steps = cx.store.adapter_step_of(cx.operation.id).await?;
     let Some(step) = steps.into_iter().find(|step| step.key == key) else {
@@ -88,7 +89,7 @@ pub(crate) async fn ask_to_let_go(
         Answered::Failed(why) => (Some(why), None),
         Answered::Pending(act) => (None, Some(act)),
     };
-    let forced = cx.operation.input["force"] == json!(true);
+    let forced = cx.operation.input.force;
     if let Some(act) = pending {
         let (waited, held) = waited(cx).await?;
         let patience = if forced && held { cx.timing.task * HELD_PATIENCE } else { cx.timing.task };
@@ -125,16 +126,25 @@ async fn waited(cx: &StepCx<'_>) -> Result<(SignedDuration, bool)> {
     Ok((cx.now.duration_since(since), steps.iter().any(held)))
 }
 
+/// Output of a step that continued without the adapter.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "adapter", rename = "skipped")]
+pub(crate) struct Skipped {
+    why: String,
+    /// Evidence that the member's cell is dead, if that is why.
+    proof: Vec<Value>,
+}
+
 /// Continues without the adapter, and cancels its step so that it does not run later.
 fn skip(cx: &StepCx<'_>, why: &str, proof: &[Value]) -> StepAction {
     let because = if proof.is_empty() { "it is forced" } else { "its cell is dead" };
     let message = format!("done without the adapter, because {because}: {why}");
-    let output = json!({"adapter": "skipped", "why": why, "proof": proof});
+    let skipped = Skipped { why: why.to_owned(), proof: proof.to_vec() };
     let (operation, now) = (cx.operation.id, cx.now);
     StepAction::commit(move |tx, _| {
         Box::pin(async move {
             tx.adapter_step_cancel_of(operation, now).await?;
-            Ok(StepOutcome::Done { output, message: Some(message), witness: None })
+            Ok(StepOutcome::with(skipped).and_message(Some(message)))
         })
     })
 }
@@ -214,6 +224,6 @@ fn queue(
 
 /// Parameters of an adapter step besides the verb.
 pub(crate) fn asked(cx: &StepCx<'_>) -> Value {
-    let forced = cx.operation.input["force"] == json!(true);
+    let forced = cx.operation.input.force;
     json!({"force": forced, "operation_kind": cx.operation.kind, "deadline_at": cx.operation.deadline_at})
 }

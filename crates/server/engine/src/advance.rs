@@ -67,7 +67,7 @@ pub(crate) fn turn(
                 None => Turn::End(OperationState::Failed),
             }
         }
-        _ if operation.input["accept_partial"] == Value::Bool(true) => Turn::End(OperationState::Partial),
+        _ if operation.input.accept_partial => Turn::End(OperationState::Partial),
         _ if operation.reason.as_deref() == Some(QUARANTINED) => Turn::End(OperationState::Partial),
         // Every step is done: neither a deadline nor a request changes that.
         _ if operation.current().is_none() => Turn::End(OperationState::Succeeded),
@@ -273,7 +273,7 @@ pub(crate) fn block(
 
 /// Reports whether the platform opened this operation to finish what a forced one left in quarantine.
 pub(crate) fn is_of_quarantine(operation: &Operation) -> bool {
-    !operation.input["quarantined"].is_null()
+    operation.input.quarantined.is_some()
 }
 
 fn mark_late(operation: &mut Operation) {
@@ -286,10 +286,10 @@ fn mark_late(operation: &mut Operation) {
 /// and its outstanding requests still count; a refused step is retried.
 pub(crate) fn go_on(operation: &mut Operation, definition: &Definition, timing: &Timing, now: Timestamp) {
     let late = operation.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
-    let retry_epoch = operation.input["retry_epoch"].clone();
+    let retry_epoch = operation.input.retry_epoch;
     resume(operation, definition, timing, now);
     if late {
-        operation.input["retry_epoch"] = retry_epoch;
+        operation.input.retry_epoch = retry_epoch;
     }
 }
 
@@ -307,7 +307,7 @@ pub(crate) fn resume(operation: &mut Operation, definition: &Definition, timing:
     operation.blocked = None;
     operation.due_at = now;
     // A new retry epoch: finished tasks no longer count, and a retried step queues new ones.
-    operation.input["retry_epoch"] = Value::from(operation.input["retry_epoch"].as_i64().unwrap_or(0) + 1);
+    operation.input.retry_epoch += 1;
     if undoing {
         operation.state = OperationState::Compensating;
         operation.deadline_at = now + timing.undo;

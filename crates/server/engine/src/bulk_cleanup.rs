@@ -6,7 +6,6 @@ use muster_db::{Result, StoreError, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState, Operation, OperationKind, OperationState};
-use serde_json::Value;
 
 use crate::member::{fail_unstarted, is_survivor};
 use crate::{StepAction, StepCx, StepOutcome};
@@ -90,14 +89,10 @@ fn removes(operation: &Operation, member: &Member) -> bool {
     let id = member.id.to_string();
     let open =
         |item: &&Item| !matches!(item.state, ItemState::Succeeded | ItemState::Partial | ItemState::Failed);
-    match operation.kind.as_str() {
-        "member.remove" => operation.subject_id == member.id.uuid(),
-        "members.remove" => operation.items.iter().filter(open).any(|item| item.id == id),
-        "instance.scale" => operation.input["remove"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|named| named.as_str() == Some(&id)),
+    match operation.kind {
+        OperationKind::MemberRemove => operation.subject_id == member.id.uuid(),
+        OperationKind::MembersRemove => operation.items.iter().filter(open).any(|item| item.id == id),
+        OperationKind::InstanceScale => operation.input.remove.contains(&member.id),
         _ => false,
     }
 }
@@ -120,9 +115,7 @@ async fn beside(cx: &StepCx<'_>, id: MemberId) -> Result<bool> {
 
 /// Returns the member that a successor replaces.
 fn replaced_by(cx: &StepCx<'_>, id: MemberId) -> Option<MemberId> {
-    let named = cx.operation.input["successors"].as_object()?;
-    let (old, _) = named.iter().find(|(_, new)| new.as_str() == Some(&id.to_string()))?;
-    old.parse().ok()
+    cx.operation.input.successors.iter().find(|(_, new)| **new == id).map(|(old, _)| *old)
 }
 
 /// Reports whether nothing in progress may still realise the intent: a child opened for it continues on its own.
@@ -147,15 +140,15 @@ async fn idle(cx: &StepCx<'_>, id: MemberId, meant: Intent) -> Result<bool> {
 }
 
 /// Parses a list of member ids.
-pub(crate) fn listed(ids: &Value, meant: Intent) -> Vec<(MemberId, Intent)> {
-    let ids = ids.as_array().into_iter().flatten();
-    ids.filter_map(|id| id.as_str()?.parse().ok()).map(|id| (id, meant)).collect()
+pub(crate) fn listed(ids: &[MemberId], meant: Intent) -> Vec<(MemberId, Intent)> {
+    ids.iter().map(|id| (*id, meant)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use muster_ids::Env;
-    use muster_model::instance::Health;
+    use muster_model::instance::{Instance, NewInstance};
+    use muster_model::member::NewMember;
 
     use super::*;
 
@@ -177,38 +170,26 @@ mod tests {
     }
 
     fn member(env: &Env) -> Member {
-        Member {
+        let instance = Instance::requested(NewInstance {
             id: env.id(),
             tenant_id: env.id(),
             project_id: env.id(),
-            instance_id: env.id(),
-            component_key: "unit".to_owned(),
-            name: "i-unit-1".to_owned(),
-            state: MemberState::Requested,
-            health: Health::Unknown,
-            health_message: None,
-            health_incarnation: 0,
-            health_reason: None,
-            health_since: None,
-            free_at: None,
+            app_id: env.id(),
+            app_version_id: env.id(),
+            operator_account_id: env.id(),
+            network_id: env.id(),
+            name: "i".to_owned(),
+            now: env.now(),
+        });
+        Member::requested(NewMember {
+            id: env.id(),
+            instance: &instance,
+            component_key: "unit",
+            ordinal: 1,
             allocation_id: None,
-            allocation_made: false,
-            bound_capacity_shape: None,
-            cell_id: None,
-            incarnation: 0,
-            app_version_id: None,
-            adapter_detail: Value::Null,
-            failure_reason: None,
-            message: None,
-            fenced: false,
-            active_witness_id: None,
-            drained_witness_id: None,
-            removed_witness_id: None,
-            operation_id: None,
-            correlation_id: String::new(),
-            created_at: env.now(),
-            updated_at: env.now(),
-            version: 1,
-        }
+            operation_id: env.id(),
+            correlation_id: "",
+            now: env.now(),
+        })
     }
 }

@@ -8,7 +8,7 @@ use muster_db::{OperationChild, Result, StoreError, Tx};
 use muster_ids::OperationId;
 use muster_model::event::Timeline;
 use muster_model::operation::{Operation, OperationState};
-use serde_json::{Value, json};
+use muster_model::operation_input::OperationInput;
 use uuid::Uuid;
 
 use crate::advance::at_step;
@@ -27,13 +27,13 @@ pub(crate) struct ChildRequest<'a> {
     /// The timelines that show its events, if they are not the parent's.
     pub(crate) timeline: Timeline,
     /// Input of the operation.
-    pub(crate) input: Value,
+    pub(crate) input: OperationInput,
     /// Deadline of the operation.
     pub(crate) deadline_at: Timestamp,
 }
 
 fn spawn_key(cx: &StepCx<'_>, purpose: &str) -> String {
-    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    let retry_epoch = cx.operation.input.retry_epoch;
     format!("{}/{purpose}/{retry_epoch}", cx.step)
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn ever(cx: &StepCx<'_>, purpose: &str) -> Result<bool> {
 /// Builds the operation of a child; the caller stores it.
 pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, child: ChildRequest<'_>) -> Operation {
     let mut input = child.input;
-    input["for"] = json!(spawn_key(cx, purpose));
+    input.opened_for = Some(spawn_key(cx, purpose));
     accept(
         child.definition,
         OperationRequest {
@@ -122,7 +122,8 @@ pub(crate) async fn resume_parent(
     let Some(parent) = child.parent_id else { return Ok(()) };
     let Some(parent) = tx.operation_now(parent).await? else { return Ok(()) };
     let late = parent.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
-    let step = child.input["for"].as_str().and_then(|named| named.split_once('/')).map(|(step, _)| step);
+    let step =
+        child.input.opened_for.as_deref().and_then(|named| named.split_once('/')).map(|(step, _)| step);
     if !late || step.is_none() || at_step(&parent) != step {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use muster_ids::TypedId as _;
 use muster_model::event::Timeline;
 use muster_model::member::Member;
 use muster_model::operation::{Item, ItemState, OperationKind, OperationState};
-use serde_json::Value;
+use muster_model::operation_input::OperationInput;
 
 use crate::child::{self, ChildRequest};
 use crate::step_outcome::QUARANTINED;
@@ -18,7 +18,7 @@ pub(crate) struct Planned {
     /// Kind of operation.
     pub(crate) definition: &'static Definition,
     /// Input of the operation.
-    pub(crate) input: Value,
+    pub(crate) input: OperationInput,
 }
 
 /// Progress of all planned operations.
@@ -79,7 +79,7 @@ async fn gather_all(
     takes_over: TakesOver,
     shares_instance: bool,
 ) -> Result<Gathered> {
-    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    let retry_epoch = cx.operation.input.retry_epoch;
     let children = cx.store.operation_children(cx.operation.id).await?;
     let purposes: Vec<String> =
         planned.iter().map(|plan| format!("{} {}", plan.definition.kind, plan.member.id)).collect();
@@ -190,7 +190,7 @@ struct Tally<'c> {
 fn tally<'c>(
     prefixes: &[String],
     children: &'c [OperationChild],
-    retry_epoch: i64,
+    retry_epoch: u32,
     at_once: usize,
 ) -> Tally<'c> {
     let last: Vec<Option<&OperationChild>> = prefixes
@@ -282,7 +282,7 @@ mod tests {
         OperationState::Superseded,
     ];
 
-    fn child(env: &Env, prefix: &str, retry_epoch: i64, state: OperationState) -> OperationChild {
+    fn child(env: &Env, prefix: &str, retry_epoch: u32, state: OperationState) -> OperationChild {
         OperationChild {
             id: env.id(),
             kind: OperationKind::MemberAdd,
@@ -301,7 +301,7 @@ mod tests {
         fn the_pace_is_kept_and_all_come_to_their_end(
             members in 1usize..20,
             at_once in 1usize..6,
-            rounds in 0i64..3,
+            rounds in 0u32..3,
             outcomes in prop::collection::vec(0usize..6, 1..200),
         ) {
             let env = Env::for_tests(1);

@@ -6,7 +6,7 @@ use muster_model::Scope;
 use muster_model::audit::Actor;
 use muster_model::event::Timeline;
 use muster_model::operation::{Operation, OperationState, StepRecord};
-use serde_json::Value;
+use muster_model::operation_input::OperationInput;
 use uuid::Uuid;
 
 use crate::Definition;
@@ -35,7 +35,7 @@ pub struct OperationRequest {
     /// Correlation id.
     pub correlation_id: String,
     /// Input of the operation.
-    pub input: Value,
+    pub input: OperationInput,
     /// Deadline of the operation.
     pub deadline_at: Timestamp,
     /// Parent operation, if it is a child.

@@ -15,6 +15,7 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::task::{Task, TaskKind};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::{CellAct, ProbeOrder, Ran};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cell::{CellJudged, judge_cell, order, seen};
@@ -33,13 +34,15 @@ pub(crate) enum Proof {
 }
 
 /// Evidence of a verification.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Evidence {
     /// One entry for each observation: subject, location, expected and observed result.
     pub(crate) checked: Vec<Value>,
     /// Node of the last observation.
+    #[serde(rename = "node_id")]
     pub(crate) node: Option<NodeId>,
     /// Task of the last observation.
+    #[serde(rename = "task_id")]
     pub(crate) task: Option<TaskId>,
     /// Whether the death of the member's own cell stands in for checks that could not run in it.
     pub(crate) lost: bool,
@@ -359,7 +362,7 @@ async fn run_check(
     }
     let why =
         format!("check {index} runs in {}, which has no active member: it cannot be verified", check.place);
-    let forced = expected == Expectation::Leaves && cx.operation.input["force"] == json!(true);
+    let forced = expected == Expectation::Leaves && cx.operation.input.force;
     let waived = forced.then(|| not_checked(index, check, &why, &[]));
     Ok(thing(ObservationState::NoRunner(why, within, waived)))
 }
@@ -412,8 +415,7 @@ async fn run_beside(
 
 /// Returns the tasks that this step has queued in this retry epoch.
 async fn mine(cx: &StepCx<'_>) -> Result<Vec<Task>> {
-    let (step, round) =
-        (format!("{}/", cx.step), format!("/{}/", cx.operation.input["retry_epoch"].as_i64().unwrap_or(0)));
+    let (step, round) = (format!("{}/", cx.step), format!("/{}/", cx.operation.input.retry_epoch));
     let mut tasks = cx.store.task_list(cx.operation.id).await?;
     tasks.retain(|task| task.key.starts_with(&step) && task.key.contains(&round));
     Ok(tasks)

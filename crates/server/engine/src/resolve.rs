@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use muster_db::{Result, Tx};
 use muster_ids::OperationId;
 use muster_model::operation::{Operation, OperationState, ResolveAction};
-use serde_json::json;
 
 use crate::advance::{compensate, resume};
 use crate::definition::Abandon;
@@ -68,7 +67,7 @@ pub fn resolve(
             Unblocked::GoesOn
         }
         ResolveAction::AcceptPartial => {
-            operation.input["accept_partial"] = json!(true);
+            operation.input.accept_partial = true;
             operation.state = OperationState::Running;
             operation.blocked = None;
             operation.due_at = now;

@@ -2,11 +2,15 @@
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use muster_db::{StoreError, Tx};
+use muster_db::{Result, StoreError, Tx};
 use muster_ids::{NodeId, ServiceAccountId, WitnessId};
 use muster_model::event::EventType;
-use muster_model::operation::Item;
+use muster_model::operation::{Item, Operation};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::definition::Step;
 
 /// Reason of a refusal that ends its operation as `partial`: the rest is on an unreachable node, and an operation of the
 /// platform finishes it when the node returns or an operator attests.
@@ -53,14 +57,22 @@ impl StepOutcome {
         StepOutcome::Done { output: Value::Null, message: None, witness: None }
     }
 
-    /// Done, with a record for the undo.
-    pub fn with(output: Value) -> Self {
-        StepOutcome::Done { output, message: None, witness: None }
+    /// Done, with a record of its effects.
+    pub fn with(output: impl Serialize) -> Self {
+        StepOutcome::Done { output: to_json(&output), message: None, witness: None }
     }
 
     /// Done, with a message.
     pub fn with_message(message: impl Into<String>) -> Self {
         StepOutcome::Done { output: Value::Null, message: Some(message.into()), witness: None }
+    }
+
+    /// Returns the same outcome, with this message if it is done.
+    pub(crate) fn and_message(self, message: Option<String>) -> Self {
+        match self {
+            StepOutcome::Done { output, witness, .. } => StepOutcome::Done { output, message, witness },
+            other => other,
+        }
     }
 
     /// Returns the same outcome, due when `other` is due if that is sooner.
@@ -79,9 +91,22 @@ impl StepOutcome {
     }
 
     /// Done, with evidence.
-    pub fn witnessed(witness: WitnessId, output: Value) -> Self {
-        StepOutcome::Done { output, message: None, witness: Some(witness) }
+    pub fn witnessed(witness: WitnessId, output: impl Serialize) -> Self {
+        StepOutcome::Done { output: to_json(&output), message: None, witness: Some(witness) }
     }
+}
+
+/// Returns what this step of an operation recorded, in its own type, or none if it is not done or recorded nothing.
+pub(crate) fn recorded<T: DeserializeOwned>(operation: &Operation, step: &Step) -> Result<Option<T>> {
+    let output = operation.step(step.name).map(|step| &step.output).filter(|output| !output.is_null());
+    output
+        .map(|output| T::deserialize(output))
+        .transpose()
+        .map_err(|_| StoreError::Corrupt("an output of a step"))
+}
+
+fn to_json(output: &impl Serialize) -> Value {
+    serde_json::to_value(output).expect("an output is JSON")
 }
 
 /// Side effects of a step's statements besides its outcome.
@@ -98,9 +123,8 @@ pub struct Effects {
 }
 
 /// Statements of a step. They run in the transaction that also writes the journal.
-pub type Statements = Box<
-    dyn for<'t> FnOnce(&'t mut Tx, &'t mut Effects) -> BoxFuture<'t, Result<StepOutcome, StoreError>> + Send,
->;
+pub type Statements =
+    Box<dyn for<'t> FnOnce(&'t mut Tx, &'t mut Effects) -> BoxFuture<'t, Result<StepOutcome>> + Send>;
 
 /// Action of a step: return an outcome, or run statements.
 pub enum StepAction {
@@ -114,9 +138,7 @@ impl StepAction {
     /// Statements that return the outcome.
     pub fn commit<W>(write: W) -> Self
     where
-        W: for<'t> FnOnce(&'t mut Tx, &'t mut Effects) -> BoxFuture<'t, Result<StepOutcome, StoreError>>
-            + Send
-            + 'static,
+        W: for<'t> FnOnce(&'t mut Tx, &'t mut Effects) -> BoxFuture<'t, Result<StepOutcome>> + Send + 'static,
     {
         StepAction::Commit(Box::new(write))
     }
@@ -137,7 +159,7 @@ impl StepAction {
         })
     }
 
-    async fn run_in(self, tx: &mut Tx, effects: &mut Effects) -> Result<StepOutcome, StoreError> {
+    async fn run_in(self, tx: &mut Tx, effects: &mut Effects) -> Result<StepOutcome> {
         match self {
             StepAction::Return(outcome) => Ok(outcome),
             StepAction::Commit(write) => write(tx, effects).await,

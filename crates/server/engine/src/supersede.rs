@@ -5,7 +5,7 @@ use muster_db::{Result, Tx};
 use muster_ids::{Env, MemberId, TypedId as _};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{Operation, OperationKind, OperationState, StepRecord, StepState};
-use serde_json::json;
+use muster_model::operation_input::{Inherited, InheritedEffect};
 
 use crate::member::release_reserved;
 use crate::{Timing, child};
@@ -25,10 +25,14 @@ pub async fn supersede(
         .steps
         .iter()
         .filter(|step| !matches!(step.state, StepState::Pending | StepState::Skipped | StepState::Undone))
-        .map(|step| json!({"step": step.name, "state": step.state, "output": step.output}))
+        .map(|step| InheritedEffect {
+            step: step.name.clone(),
+            state: step.state,
+            output: step.output.clone(),
+        })
         .collect();
     new.supersedes = Some(old.id);
-    new.input["inherited"] = json!({"operation": old.id, "kind": old.kind, "effects": effects});
+    new.input.inherited = Some(Inherited { operation: old.id, kind: old.kind, effects });
     old.state = OperationState::Superseded;
     old.blocked = None;
     old.waiting = None;
@@ -74,7 +78,7 @@ async fn count_again(tx: &mut Tx, removal: &Operation) -> Result<()> {
         accepted = tx.operation_now(parent).await?.filter(lowers);
     }
     let Some(accepted) = accepted else { return Ok(()) };
-    let uncounted = accepted.input["uncounted"].as_array().is_some_and(|ids| ids.contains(&json!(id)));
+    let uncounted = accepted.input.uncounted.contains(&id);
     if !uncounted && !member.never_worked() {
         tx.component_change_desired(member.instance_id, &member.component_key, 1, 0).await?;
     }
@@ -140,7 +144,7 @@ async fn leave_successor(
 
 /// Returns the successor of a replacement.
 pub fn successor_of(replace: &Operation) -> Option<MemberId> {
-    replace.input["successor"].as_str().and_then(|text| text.parse().ok())
+    replace.input.successor
 }
 
 /// Reports whether a successor has joined, so that it counts for itself: it is still there, or a command of its own removed
@@ -154,10 +158,7 @@ pub fn has_come(replace: &Operation, successor: &Member) -> bool {
 
 /// Reports whether an operation continues with this successor.
 fn adopts(new: &Operation, successor: MemberId) -> bool {
-    let named = successor.to_string();
-    let several = new.input["successors"].as_object().into_iter().flatten();
-    new.input["successor"].as_str() == Some(&named)
-        || several.into_iter().any(|(_, id)| id.as_str() == Some(&named))
+    new.input.successors().any(|id| id == successor)
 }
 
 /// Returns the change of a component's desired count when a replacement is superseded. A removal wants one fewer, unless the

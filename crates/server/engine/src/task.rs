@@ -42,7 +42,7 @@ const TRIES: usize = 3;
 /// Queues the request, or returns its progress. An agent that times out may have done the work, so the task is queued again.
 /// Tasks are idempotent: repeating one is also how its effect is read back.
 pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
-    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    let retry_epoch = cx.operation.input.retry_epoch;
     let prefix = format!("{}/{}/{retry_epoch}/", cx.step, ask.purpose);
     let tasks = cx.store.task_list(cx.operation.id).await?;
     let mine: Vec<&Task> = tasks.iter().filter(|task| task.key.starts_with(&prefix)).collect();
@@ -92,7 +92,7 @@ pub(crate) async fn refusal(cx: &StepCx<'_>, ask: &Ask) -> Result<Option<Refusal
 
 /// Reports whether the latest request in this retry epoch failed.
 pub(crate) async fn has_failed(cx: &StepCx<'_>, ask: &Ask) -> Result<bool> {
-    let retry_epoch = cx.operation.input["retry_epoch"].as_i64().unwrap_or(0);
+    let retry_epoch = cx.operation.input.retry_epoch;
     let prefix = format!("{}/{}/{retry_epoch}/", cx.step, ask.purpose);
     let tasks = cx.store.task_list(cx.operation.id).await?;
     let last = tasks.iter().rfind(|task| task.key.starts_with(&prefix) && task.state.is_final());

@@ -5,24 +5,23 @@
 //! or where the allocation is protected. Its owner is warned one hour and ten minutes before.
 
 use jiff::Timestamp;
+use muster_control::allocation::MEMBERS_WITHIN;
+use muster_control::instance::decommission::{WITHIN, in_the_way};
+use muster_control::operation::{item_of, superseded};
+use muster_control::{Platform, allocation, instance};
 use muster_db::{Lease, StoreError, Tx};
 use muster_engine::allocation::{CLEAN, RELEASE, find_obstacle, is_for_expiry, is_kept, occupants};
 use muster_engine::instance::DECOMMISSION;
 use muster_engine::{Definition, OperationRequest, accept, go_on as retry, supersede};
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::Allocation;
-use muster_model::audit::Actor;
-use muster_model::audit::Target;
+use muster_model::audit::{Actor, Target};
 use muster_model::event::{EventType, Timeline};
 use muster_model::instance::Instance;
 use muster_model::operation::{Operation, OperationState};
+use muster_model::operation_input::OperationInput;
 use muster_model::origin::{Audited, Origin};
 use serde_json::{Value, json};
-
-use muster_control::allocation::MEMBERS_WITHIN;
-use muster_control::instance::decommission::{WITHIN, in_the_way};
-use muster_control::operation::{item_of, superseded};
-use muster_control::{Platform, allocation, instance};
 
 /// Submits due operations, each in a transaction of its own, fenced by the sweeper's lease.
 pub(crate) async fn open_due(platform: &Platform, lease: &Lease) -> Result<(), StoreError> {
@@ -92,7 +91,7 @@ async fn open_expiry(platform: &Platform, lease: &Lease, id: AllocationId) -> Re
         return Ok(());
     }
     let within = platform.options.timing.release + MEMBERS_WITHIN;
-    let input = json!({"reason": EXPIRED, "cascade": true, "force": false, "expired": true});
+    let input = OperationInput { cascade: true, expired: true, ..OperationInput::because(EXPIRED) };
     open_on_allocation(platform, lease, &allocation, &RELEASE, within, input, under_way).await
 }
 
@@ -125,7 +124,7 @@ async fn open_clean(platform: &Platform, lease: &Lease, id: AllocationId) -> Res
     if !platform.store.operation_open_on(id.uuid()).await?.is_empty() {
         return Ok(());
     }
-    let (within, input) = (platform.options.timing.release, json!({"reason": "its node is back"}));
+    let (within, input) = (platform.options.timing.release, OperationInput::because("its node is back"));
     open_on_allocation(platform, lease, &allocation, &CLEAN, within, input, Vec::new()).await
 }
 
@@ -135,11 +134,11 @@ async fn open_on_allocation(
     allocation: &Allocation,
     definition: &'static Definition,
     within: jiff::SignedDuration,
-    input: Value,
+    input: OperationInput,
     supersedes: Vec<Operation>,
 ) -> Result<(), StoreError> {
     let (now, id) = (platform.env.now(), allocation.id);
-    let why = input["reason"].as_str().unwrap_or_default().to_owned();
+    let why = input.reason.clone();
     let mut operation = accept(
         definition,
         OperationRequest {
@@ -202,7 +201,7 @@ async fn open_decommission(
             timeline: Timeline::of_instance(id),
             asked_by: Actor::platform(why),
             correlation_id: muster_model::hex::encode(&platform.env.bytes::<16>()),
-            input: json!({"force": false, "reason": why}),
+            input: OperationInput::because(why),
             deadline_at: now + WITHIN,
             parent_id: None,
             now,

@@ -9,6 +9,7 @@ use muster_ids::TypedId as _;
 use muster_model::allocation::Allocation;
 use muster_model::cell::Cell;
 use muster_model::operation::Operation;
+use muster_model::operation_input::OperationInput;
 use serde_json::{Value, json};
 
 use super::subject;
@@ -23,7 +24,7 @@ const NAMED: usize = 5;
 pub(super) struct Act {
     pub(super) allocation: Allocation,
     pub(super) definition: &'static Definition,
-    pub(super) input: Value,
+    pub(super) input: OperationInput,
     pub(super) deadline_at: Timestamp,
     pub(super) event_data: Value,
     pub(super) dry_run: bool,
@@ -69,9 +70,8 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
 }
 
 /// Reports whether a release waits for what the new one is forced not to wait for. The parent of a child is forced instead.
-fn can_be_forced(release: &Operation, input: &Value) -> bool {
-    let is_forced = |input: &Value| input["force"] == json!(true);
-    is_forced(input) && !is_forced(&release.input) && release.parent_id.is_none()
+fn can_be_forced(release: &Operation, input: &OperationInput) -> bool {
+    input.force && !release.input.force && release.parent_id.is_none()
 }
 
 /// The living cells of an allocation: cell and member ids for the plan, and names.

@@ -9,6 +9,7 @@ use muster_engine::{OperationRequest, accept};
 use muster_ids::{AllocationId, OperationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape};
 use muster_model::event::{EventType, Timeline};
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::{path, shape_of, strategy_of};
@@ -72,7 +73,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Pr
             timeline: Timeline::default(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at,
             parent_id: None,
             now: cx.now,

@@ -6,6 +6,7 @@ use muster_api::allocation::AllocationRelease;
 use muster_authz::Permission;
 use muster_engine::allocation::{Obstacle, Occupants, RELEASE, find_obstacle, occupants};
 use muster_model::allocation::Allocation;
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::act::{Act, act};
@@ -62,7 +63,7 @@ pub async fn release(
         Act {
             allocation,
             definition: &RELEASE,
-            input: json!({"reason": reason, "cascade": cascade, "force": force}),
+            input: OperationInput { cascade, force, ..OperationInput::because(&reason) },
             deadline_at,
             event_data,
             dry_run: body.dry_run.unwrap_or(false),

@@ -6,6 +6,7 @@ use muster_authz::Permission;
 use muster_engine::allocation::RESIZE;
 use muster_model::allocation::{AllocationShape, AllocationState};
 use muster_model::node::Capacity;
+use muster_model::operation_input::{OperationInput, RequestedCapacity};
 use serde_json::json;
 
 use super::act::{Act, act, ensure_restartable, interrupted, named};
@@ -78,7 +79,11 @@ pub async fn resize(
         Act {
             allocation,
             definition: &RESIZE,
-            input: json!({"capacity": target, "restart": restart, "force": force}),
+            input: OperationInput {
+                capacity: Some(RequestedCapacity::Each(target)),
+                restart,
+                ..OperationInput::forced(force)
+            },
             deadline_at,
             event_data,
             dry_run: body.dry_run.unwrap_or(false),

@@ -5,6 +5,7 @@ use muster_api::allocation::AllocationRestart;
 use muster_authz::Permission;
 use muster_engine::allocation::RESTART;
 use muster_model::allocation::AllocationState;
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::act::{Act, act, ensure_restartable, interrupted};
@@ -35,7 +36,7 @@ pub async fn restart(
         Act {
             allocation,
             definition: &RESTART,
-            input: json!({"reason": reason, "force": force}),
+            input: OperationInput { force, ..OperationInput::because(&reason) },
             deadline_at,
             event_data,
             dry_run: body.dry_run.unwrap_or(false),

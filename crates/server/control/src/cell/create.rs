@@ -10,6 +10,7 @@ use muster_ids::{ArtifactId, CellId, NetworkId, OperationId, ProjectId, TypedId 
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::Cell;
 use muster_model::event::{EventType, Timeline};
+use muster_model::operation_input::OperationInput;
 use muster_wire::cell::{CellSpec, Root};
 use serde_json::json;
 
@@ -80,7 +81,7 @@ pub async fn create(cx: &Cx, project: &str, body: CellCreate) -> Result<Prepared
             timeline: Timeline::default(),
             asked_by: operation::asked_by(cx),
             correlation_id: cx.correlation_id.clone(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at,
             parent_id: None,
             now: cx.now,

@@ -28,6 +28,7 @@ use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::instance::Health;
 use muster_model::member::MemberState;
 use muster_model::operation::OperationKind;
+use muster_model::operation_input::OperationInput;
 use muster_wire::cell::Protocol;
 use serde_json::json;
 
@@ -195,7 +196,7 @@ async fn act(
     Ok(submit(
         cx,
         Submission {
-            input: json!({"reason": reason}),
+            input: OperationInput::because(&reason),
             event_data: json!({"name": cell.name, "reason": reason}),
             before: Some(json!({"state": cell.state, "incarnation": cell.incarnation})),
             supersedes: if supersedes { under_way } else { Vec::new() },

@@ -15,9 +15,10 @@ use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::instance::{Component, Health, Instance, RepairMode};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::Operation;
+use muster_model::operation_input::OperationInput;
 use muster_model::repair::{Breaker, Broken, Decision, consider};
 use muster_wire::cell::CellRestart;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::assess::Facts;
 use super::restart::{self, RestartDecision};
@@ -266,7 +267,7 @@ async fn open_recover(
     what: &str,
 ) -> muster_db::Result<NewEvent> {
     let why = why_repaired(old);
-    let input = json!({"reason": format!("{what}: {why}"), "force": false});
+    let input = OperationInput::because(format!("{what}: {why}"));
     let opened = accept(&RECOVER, request(cx, old, asked_by, input));
     tx.operation_open(&opened).await?;
     Ok(accepted(old, &opened, &why))
@@ -280,7 +281,7 @@ fn why_repaired(member: &Member) -> String {
     member.health_message.clone().unwrap_or_else(|| "its adapter reported it broken".to_owned())
 }
 
-fn request(cx: &Cx, old: &Member, asked_by: Actor, input: Value) -> OperationRequest {
+fn request(cx: &Cx, old: &Member, asked_by: Actor, input: OperationInput) -> OperationRequest {
     OperationRequest {
         id: cx.platform.env.id::<OperationId>(),
         scope: old.scope(),

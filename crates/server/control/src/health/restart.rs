@@ -15,6 +15,7 @@ use muster_ids::{CellId, OperationId, TypedId as _};
 use muster_model::audit::Actor;
 use muster_model::cell::Cell;
 use muster_model::event::{EventType, NewEvent, Timeline};
+use muster_model::operation_input::OperationInput;
 use muster_model::repair::CELL_RESTARTS;
 use serde_json::json;
 
@@ -112,7 +113,7 @@ async fn open_restart(cx: &Cx, tx: &mut Tx, ended: &Cell) -> muster_db::Result<N
             timeline: Timeline::default(),
             asked_by: asked_by_policy(),
             correlation_id: cx.correlation_id.clone(),
-            input: json!({"reason": reason}),
+            input: OperationInput::because(reason),
             deadline_at: cx.now + within,
             parent_id: None,
             now: cx.now,

@@ -10,6 +10,7 @@ use muster_ids::TypedId as _;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use muster_model::operation::{ItemState, Operation, OperationState};
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::subject;
@@ -44,7 +45,7 @@ pub async fn decommission(
     let dry_run = body.dry_run.unwrap_or(false);
     // A forced decommission supersedes one that is not forced, or is blocked.
     let same = touching.iter().find(|operation| operation.kind == DECOMMISSION.kind);
-    let again = |same: &Operation| force && (same.input["force"] != json!(true) || is_blocked(same));
+    let again = |same: &Operation| force && (!same.input.force || is_blocked(same));
     if let Some(same) = same.filter(|same| !dry_run && !again(same)) {
         let why = format!(
             "{} is already in progress: follow it with `muster operation watch {}`",
@@ -62,7 +63,7 @@ pub async fn decommission(
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
         items: living.iter().map(item_of).collect(),
-        input: json!({"force": force, "reason": reason}),
+        input: OperationInput { force, ..OperationInput::because(&reason) },
         deadline_at,
         event_data: json!({"name": instance.name, "force": force, "reason": reason}),
         before: Some(

@@ -2,7 +2,7 @@
 
 use muster_api::Code;
 use muster_api::operation::{Plan, PlannedMembers, PlannedPull};
-use muster_engine::member::definitions_for;
+use muster_engine::member::{amounts, definitions_for};
 use muster_ids::{AppVersionId, ProjectId};
 use muster_manifest::{Capacity, Component, RootFrom, Verb};
 
@@ -21,11 +21,6 @@ pub(crate) struct Growth<'g> {
     pub(crate) makes_room: bool,
     /// JSON pointer to the capacity in the request, if given.
     pub(crate) pointer: Option<String>,
-}
-
-fn amounts(each: Capacity) -> muster_model::node::Capacity {
-    let Capacity { gpus, cpus, memory_mb, disk_mb } = each;
-    muster_model::node::Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
 fn planned<'g>(growth: &'g [Growth<'g>], exclusive: bool) -> Vec<PlannedAllocations<'g>> {

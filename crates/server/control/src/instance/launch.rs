@@ -8,15 +8,17 @@ use muster_api::instance::{ComponentAsk, InstanceCreate};
 use muster_api::{Code, FieldError};
 use muster_db::{StoreError, Tx};
 use muster_engine::instance::CREATE;
-use muster_ids::{InstanceId, MemberId, NetworkId, OperationId, ProjectId, TypedId as _};
+use muster_engine::member::amounts;
+use muster_ids::{MemberId, OperationId, ProjectId, TypedId as _};
 use muster_manifest::{Capacity, Component as ComponentManifest, Manifest, Shape, check_config};
 use muster_model::Scope;
 use muster_model::allocation::Allocation;
 use muster_model::app::{App, Entitlement};
 use muster_model::event::EventType;
-use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
-use muster_model::member::Member;
+use muster_model::instance::{Component, Instance, NewInstance, RepairMode};
+use muster_model::member::{Member, NewMember};
 use muster_model::operation::Operation;
+use muster_model::operation_input::{OperationInput, RequestedCapacity};
 use serde_json::{Value, json};
 
 use super::fit::{Group, ensure_active, ensure_groups_fit, shape_of};
@@ -25,7 +27,7 @@ use super::{amounts_of, repair_of, subject, times, unknown_component};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::entitlement::{New, admits, first, has_adapter};
-use crate::member::{NewMember, requested, requested_told};
+use crate::member::requested_told;
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::secret::named;
 use crate::tenant::checked_labels;
@@ -60,40 +62,26 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     let growth: Vec<Growth<'_>> = planned.iter().map(PlannedComponent::growth).collect();
     ensure_can_grow(cx, project_id, &growth, false).await?;
     let env = &cx.platform.env;
-    let instance = Instance {
-        id: env.id::<InstanceId>(),
+    let new = NewInstance {
+        id: env.id(),
         tenant_id,
         project_id,
         app_id: app.id,
-        app: app.slug.clone(),
         app_version_id: release.id,
-        previous_version_id: None,
-        previous_config: None,
+        operator_account_id: right.entitlement().operator_account_id,
+        network_id: env.id(),
         name: body.name,
+        now: cx.now,
+    };
+    let instance = Instance {
+        app: app.slug.clone(),
         labels: checked_labels(body.labels)?,
         config,
-        operator_account_id: right.entitlement().operator_account_id,
-        network_id: env.id::<NetworkId>(),
-        topology_mode: None,
         shape: shape.as_str().to_owned(),
-        state: InstanceState::Created,
-        health: Health::Unknown,
-        health_message: None,
-        health_since: None,
         repair: body.repair.map_or(declared(&manifest), repair_of),
-        repairs: Vec::new(),
         protected: body.protected.unwrap_or(false),
         expires_at: body.expires_at,
-        reason: None,
-        message: None,
-        running_witness_id: None,
-        stopped_witness_id: None,
-        operation_id: None,
-        reconcile_due_at: None,
-        reconciled_at: None,
-        created_at: cx.now,
-        updated_at: cx.now,
-        version: 1,
+        ..Instance::requested(new)
     };
     let ids: BTreeMap<String, Vec<MemberId>> = planned
         .iter()
@@ -107,9 +95,13 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     let existing = body.dry_run.unwrap_or(false).then(|| vec![instance.name.clone()]);
     let exclusive = shape == Shape::Baremetal;
     plan_growth(cx, project_id, release.id, exclusive, &growth, existing, &mut plan).await?;
-    let capacity: BTreeMap<&str, Capacity> =
-        planned.iter().map(|component| (component.declared.key.as_str(), component.each)).collect();
-    let input = json!({"app_version_id": release.id, "shape": shape.as_str(), "capacity": capacity});
+    let capacity = planned.iter().map(|component| (component.declared.key.clone(), amounts(component.each)));
+    let input = OperationInput {
+        app_version_id: Some(release.id),
+        shape: Some(shape.as_str().to_owned()),
+        capacity: Some(RequestedCapacity::ByComponent(capacity.collect())),
+        ..OperationInput::default()
+    };
     let event_data = json!({"name": instance.name, "app": app.slug, "app_version": release.name,
                       "components": counts(&planned)});
     let submission = Submission {
@@ -418,7 +410,7 @@ impl Write {
                 key: component.declared.key.clone(),
                 desired: component.count,
                 last_ordinal: first - 1 + component.count,
-                capacity: component.overridden.map(|capacity| json!(capacity)),
+                capacity: component.overridden.map(amounts),
                 allocation_id: component.allocation.as_ref().map(|allocation| allocation.id),
             };
             tx.component_request(&row).await?;
@@ -441,7 +433,7 @@ impl Write {
         ordinal: i64,
         operation_id: OperationId,
     ) -> Member {
-        requested(NewMember {
+        Member::requested(NewMember {
             id,
             instance: &self.instance,
             component_key: &component.declared.key,

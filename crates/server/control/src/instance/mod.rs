@@ -40,9 +40,8 @@ use muster_model::instance::{
 use muster_model::member::{Member, MemberState};
 
 use crate::adapter_step::object;
-use crate::app_version;
 use crate::operation::Subject;
-use crate::{Cx, Error, Result};
+use crate::{Cx, Error, Result, app_version};
 
 /// Returns the subject of an operation on an instance.
 pub(crate) fn subject(instance: &Instance) -> Subject {
@@ -75,8 +74,11 @@ pub(crate) async fn manifest_of(
 
 /// Returns the capacity per member of a component: the instance's override, or else the manifest's.
 pub(crate) fn default_capacity(manifest: &Manifest, component: &Component) -> Option<Capacity> {
-    let said = component.capacity.clone().and_then(|capacity| serde_json::from_value(capacity).ok());
-    said.or_else(|| Some(manifest.component(&component.key)?.capacity))
+    let overridden = |capacity| {
+        let muster_model::node::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
+        Capacity { gpus, cpus, memory_mb, disk_mb }
+    };
+    component.capacity.map(overridden).or_else(|| Some(manifest.component(&component.key)?.capacity))
 }
 
 /// Something to count: a single member, or a group of equal ones.

@@ -8,12 +8,14 @@ use muster_api::instance::{ComponentAsk, InstanceScale};
 use muster_authz::Permission;
 use muster_db::Tx;
 use muster_engine::instance::SCALE;
+use muster_engine::member::amounts;
 use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::{Capacity, Manifest};
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
-use muster_model::member::Member;
+use muster_model::member::{Member, NewMember};
 use muster_model::operation::Operation;
+use muster_model::operation_input::{OperationInput, RequestedCapacity};
 use serde_json::json;
 
 use super::choose::removed;
@@ -22,7 +24,7 @@ use super::growth::{Growth, ensure_can_grow, plan_growth};
 use super::launch::{validate_capacity, within};
 use super::{default_capacity, manifest_of, shape_word, subject, times, unknown_component};
 use crate::artifact::{Start, ensure_release_startable};
-use crate::member::{NewMember, quorum, requested, requested_told};
+use crate::member::{quorum, requested_told};
 use crate::operation::{self, Submission, Wrote, deadline, item_of, submit_with};
 use crate::{Cx, Error, PreparedCommand, Result};
 
@@ -87,8 +89,7 @@ pub(super) async fn scaled(
         changes.iter().map(|change| (change.key.as_str(), change.desired)).collect();
     let counts_before: BTreeMap<&str, i64> =
         components.iter().map(|component| (component.key.as_str(), component.desired)).collect();
-    let capacity: BTreeMap<&str, Capacity> =
-        changes.iter().map(|change| (change.key.as_str(), change.each)).collect();
+    let capacity = changes.iter().map(|change| (change.key.clone(), amounts(change.each))).collect();
     let submission = Submission {
         definition: &SCALE,
         scope: instance.scope(),
@@ -96,8 +97,12 @@ pub(super) async fn scaled(
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
         items: Vec::new(),
-        input: json!({"app_version_id": instance.app_version_id, "shape": instance.shape, "capacity": capacity,
-                      "reason": reason, "add": [], "remove": []}),
+        input: OperationInput {
+            app_version_id: Some(instance.app_version_id),
+            shape: Some(instance.shape.clone()),
+            capacity: Some(RequestedCapacity::ByComponent(capacity)),
+            ..OperationInput::because(&reason)
+        },
         deadline_at,
         event_data: json!({"name": instance.name, "components": told_counts, "reason": reason}),
         before: Some(json!({"components": counts_before})),
@@ -292,8 +297,7 @@ impl Write {
                 return Err(Error::new(Code::InvalidState, why));
             }
             if change.overridden.is_some() || component.allocation_id != change.allocation_id {
-                let capacity =
-                    change.overridden.map(|capacity| json!(capacity)).or(component.capacity.clone());
+                let capacity = change.overridden.map(amounts).or(component.capacity);
                 tx.component_place(self.instance.id, &change.key, capacity, change.allocation_id).await?;
             }
             components.push(component);
@@ -305,7 +309,7 @@ impl Write {
         for (change, component) in self.changes.iter().zip(&components) {
             let first = component.last_ordinal - change.more.max(0) + 1;
             for (ordinal, id) in (first..).zip(self.ids.get(&change.key).into_iter().flatten()) {
-                let member = requested(NewMember {
+                let member = Member::requested(NewMember {
                     id: *id,
                     instance: &self.instance,
                     component_key: &change.key,
@@ -320,8 +324,8 @@ impl Write {
             }
         }
         let ids = |members: &[Member]| members.iter().map(|member| member.id).collect::<Vec<_>>();
-        operation.input["add"] = json!(ids(&added));
-        operation.input["remove"] = json!(ids(&chosen));
+        operation.input.add = ids(&added);
+        operation.input.remove = ids(&chosen);
         operation.items = added.iter().chain(&chosen).map(item_of).collect();
         Ok(added.iter().map(requested_told).collect())
     }

@@ -16,6 +16,7 @@ use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::Operation;
+use muster_model::operation_input::OperationInput;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -154,8 +155,13 @@ pub(super) async fn rolled(
         exclusive_locks: vec![instance.id.uuid()],
         shared_locks: Vec::new(),
         items: members.into_iter().map(item_of).collect(),
-        input: json!({"app_version_id": roll.release.id, "from": instance.app_version_id, "config": roll.config,
-                      "shape": instance.shape, "reason": roll.reason}),
+        input: OperationInput {
+            app_version_id: Some(roll.release.id),
+            from: Some(instance.app_version_id),
+            config: roll.config.clone(),
+            shape: Some(instance.shape.clone()),
+            ..OperationInput::because(&roll.reason)
+        },
         deadline_at: roll.deadline_at,
         event_data: json!({"name": instance.name, "app_version": roll.release.name, "reason": roll.reason,
                      "configured": roll.config.is_some()}),

@@ -6,17 +6,19 @@ use jiff::SignedDuration;
 use muster_api::member::{MemberAdd, MemberAllocation};
 use muster_authz::Permission;
 use muster_db::Tx;
-use muster_engine::member::definitions_for;
+use muster_engine::member::{amounts, definitions_for};
 use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::{Capacity, Component as ComponentManifest, Manifest, Verb};
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance};
+use muster_model::member::{Member, NewMember};
 use muster_model::operation::Operation;
+use muster_model::operation_input::{OperationInput, RequestedCapacity};
 use serde_json::json;
 
 use super::order::ensure_running;
-use super::{NewMember, requested, requested_told};
+use super::requested_told;
 use crate::artifact::{Start, ensure_release_startable};
 use crate::instance::fit::{
     Group, allocations_with_members, ensure_active, ensure_groups_fit, existing_groups, shape_of,
@@ -83,8 +85,12 @@ pub async fn add(cx: &Cx, project: &str, reference: &str, body: MemberAdd) -> Re
         exclusive_locks: Vec::new(),
         shared_locks: vec![instance.id.uuid()],
         items: Vec::new(),
-        input: json!({"app_version_id": instance.app_version_id, "capacity": each, "shape": instance.shape,
-                      "reason": body.reason.unwrap_or_default()}),
+        input: OperationInput {
+            app_version_id: Some(instance.app_version_id),
+            capacity: Some(RequestedCapacity::Each(amounts(each))),
+            shape: Some(instance.shape.clone()),
+            ..OperationInput::because(body.reason.unwrap_or_default())
+        },
         deadline_at,
         event_data,
         before: Some(json!({"desired": component.desired})),
@@ -176,7 +182,7 @@ impl Write {
         ensure_count_within_max(&self.declared, component.desired)?;
         let (mut told, mut members) = (Vec::new(), Vec::new());
         for (index, id) in (1..).zip(&self.ids) {
-            let member = requested(NewMember {
+            let member = Member::requested(NewMember {
                 id: *id,
                 instance: &self.instance,
                 component_key: key,

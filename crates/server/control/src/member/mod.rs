@@ -25,14 +25,12 @@ pub use resume::resume;
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use muster_api::member as api;
 use muster_db::MemberPlace;
-use muster_ids::{AllocationId, MemberId, OperationId, TypedId as _};
+use muster_ids::{MemberId, TypedId as _};
 use muster_model::assess::HealthReason;
 use muster_model::cell::Network;
 use muster_model::event::{EventType, NewEvent};
-use muster_model::instance::{Health, Instance};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::json;
 
@@ -133,58 +131,6 @@ fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>)
     }
 }
 
-/// A requested member.
-pub(crate) struct NewMember<'w> {
-    pub(crate) id: MemberId,
-    pub(crate) instance: &'w Instance,
-    pub(crate) component_key: &'w str,
-    /// Number in its name.
-    pub(crate) ordinal: i64,
-    /// Allocation named by its owner.
-    pub(crate) allocation_id: Option<AllocationId>,
-    pub(crate) operation_id: OperationId,
-    pub(crate) correlation_id: &'w str,
-    pub(crate) now: Timestamp,
-}
-
-/// Returns its row.
-pub(crate) fn requested(new: NewMember<'_>) -> Member {
-    let instance = new.instance;
-    Member {
-        id: new.id,
-        tenant_id: instance.tenant_id,
-        project_id: instance.project_id,
-        instance_id: instance.id,
-        component_key: new.component_key.to_owned(),
-        name: format!("{}-{}-{}", instance.name, new.component_key, new.ordinal),
-        state: MemberState::Requested,
-        health: Health::Unknown,
-        health_message: None,
-        health_incarnation: 0,
-        health_reason: None,
-        health_since: None,
-        free_at: None,
-        allocation_id: new.allocation_id,
-        allocation_made: false,
-        bound_capacity_shape: None,
-        cell_id: None,
-        incarnation: 0,
-        app_version_id: None,
-        adapter_detail: json!({}),
-        failure_reason: None,
-        message: None,
-        fenced: false,
-        active_witness_id: None,
-        drained_witness_id: None,
-        removed_witness_id: None,
-        operation_id: Some(new.operation_id),
-        correlation_id: new.correlation_id.to_owned(),
-        created_at: new.now,
-        updated_at: new.now,
-        version: 1,
-    }
-}
-
 /// Returns the event for a requested member.
 pub(crate) fn requested_told(member: &Member) -> NewEvent {
     let data = json!({"name": member.name, "component_key": member.component_key, "instance_id": member.instance_id,
@@ -199,46 +145,38 @@ pub(crate) mod tests {
     use muster_manifest::{Component, Manifest};
     use muster_model::Scope;
     use muster_model::audit::Actor;
+    use muster_model::instance::{Health, Instance, NewInstance};
+    use muster_model::member::NewMember;
     use muster_model::operation::{Operation, OperationKind};
+    use muster_model::operation_input::OperationInput;
     use uuid::Uuid;
 
     use super::*;
 
     /// A member of the component `worker`.
     pub(crate) fn member(env: &Env, state: MemberState, health: Health) -> Member {
-        Member {
+        let instance = Instance::requested(NewInstance {
             id: env.id(),
             tenant_id: env.id(),
             project_id: env.id(),
-            instance_id: env.id(),
-            component_key: "worker".to_owned(),
-            name: "a-worker-1".to_owned(),
-            state,
-            health,
-            health_message: None,
-            health_incarnation: 1,
-            health_reason: None,
-            health_since: None,
-            free_at: None,
+            app_id: env.id(),
+            app_version_id: env.id(),
+            operator_account_id: env.id(),
+            network_id: env.id(),
+            name: "a".to_owned(),
+            now: env.now(),
+        });
+        let new = NewMember {
+            id: env.id(),
+            instance: &instance,
+            component_key: "worker",
+            ordinal: 1,
             allocation_id: None,
-            allocation_made: false,
-            bound_capacity_shape: None,
-            cell_id: None,
-            incarnation: 1,
-            app_version_id: None,
-            adapter_detail: json!({}),
-            failure_reason: None,
-            message: None,
-            fenced: false,
-            active_witness_id: None,
-            drained_witness_id: None,
-            removed_witness_id: None,
-            operation_id: None,
-            correlation_id: String::new(),
-            created_at: env.now(),
-            updated_at: env.now(),
-            version: 1,
-        }
+            operation_id: env.id(),
+            correlation_id: "",
+            now: env.now(),
+        };
+        Member { state, health, health_incarnation: 1, incarnation: 1, ..Member::requested(new) }
     }
 
     /// A manifest with this component, which has no quorum.
@@ -274,7 +212,7 @@ pub(crate) mod tests {
                 timeline: muster_model::event::Timeline::default(),
                 asked_by: Actor { kind: "user".to_owned(), id: String::new(), name: String::new() },
                 correlation_id: String::new(),
-                input: json!({}),
+                input: OperationInput::default(),
                 deadline_at: env.now(),
                 parent_id: None,
                 now: env.now(),

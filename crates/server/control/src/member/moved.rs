@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use muster_api::operation::{PlannedAction, PlannedItem};
+use muster_engine::member::amounts;
 use muster_ids::{MemberId, NodeId};
 use muster_manifest::{Manifest, ReplaceOrder};
 use muster_model::instance::{Component, Instance};
 use muster_model::member::Member;
-use muster_model::node::Capacity;
 
 use crate::capacity::shortage;
 use crate::instance::{default_capacity, manifest_of, shape};
@@ -70,8 +70,7 @@ pub(crate) async fn replaced_item(cx: &Cx, member: &Member, of: &Replacement<'_>
         }
     }];
     let need = default_capacity(of.manifest, of.component).filter(|_| !of.in_place);
-    if let Some(muster_manifest::Capacity { gpus, cpus, memory_mb, disk_mb }) = need {
-        let need = Capacity { gpus, cpus, memory_mb, disk_mb };
+    if let Some(need) = need.map(amounts) {
         let shape = shape(&of.instance.shape);
         parts.push(match shortage(cx, of.instance.project_id, shape, need, of.but).await? {
             None => "capacity is available now".to_owned(),

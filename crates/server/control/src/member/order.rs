@@ -15,6 +15,7 @@ use muster_model::event::EventType;
 use muster_model::instance::{Component, Instance, InstanceState};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Operation, OperationKind, OperationState};
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::moved::replaced_items;
@@ -111,7 +112,7 @@ pub(super) async fn order(cx: &Cx, project: &str, reference: &str, order: Order)
         exclusive_locks: Vec::new(),
         shared_locks: vec![instance.id.uuid()],
         items: members.iter().map(item_of).collect(),
-        input: json!({"reason": reason, "force": order.force}),
+        input: OperationInput { force: order.force, ..OperationInput::because(&reason) },
         deadline_at,
         event_data,
         before: Some(json!({"members": members.iter().map(member_before).collect::<Vec<_>>()})),
@@ -257,8 +258,7 @@ async fn under_way(cx: &Cx, members: &[Member], order: &Order) -> Result<UnderWa
         }
         let kind = definitions_for(order.verb).0.kind;
         for operation in open {
-            let again = order.force
-                && (operation.input["force"] != json!(true) || is_blocked(cx, &operation).await?);
+            let again = order.force && (!operation.input.force || is_blocked(cx, &operation).await?);
             if operation.kind == kind && !again && !order.dry_run {
                 let why = format!(
                     "{kind} of {} is already in progress: follow it with `muster operation watch {}`",
@@ -294,14 +294,9 @@ fn is_coming(member: &Member) -> bool {
 /// Reports whether the desired number does not include a member: it is to succeed another and has not joined, or had not
 /// when its removal was accepted.
 fn is_uncounted(member: &Member, open: &[Operation]) -> bool {
-    let succeeds =
-        |operation: &Operation| operation.kind == ADD.kind && !operation.input["replaces"].is_null();
+    let succeeds = |operation: &Operation| operation.kind == ADD.kind && operation.input.replaces.is_some();
     let coming = is_coming(member) && open.iter().any(succeeds);
-    coming || open.iter().any(|operation| is_listed(&operation.input["uncounted"], member.id))
-}
-
-fn is_listed(ids: &serde_json::Value, id: MemberId) -> bool {
-    ids.as_array().into_iter().flatten().any(|listed| listed.as_str() == Some(&id.to_string()))
+    coming || open.iter().any(|operation| operation.input.uncounted.contains(&member.id))
 }
 
 /// Reports whether an operation is blocked, or waits for a blocked child.
@@ -324,9 +319,9 @@ fn ensure_not_leaving<'o>(
 ) -> Result<()> {
     let replaces = |operation: &&Operation| {
         let named = operation.items.iter().any(|item| item.id == member.id.to_string());
-        match operation.kind.as_str() {
-            "member.replace" => operation.subject_id == member.id.uuid(),
-            "members.replace" => named,
+        match operation.kind {
+            OperationKind::MemberReplace => operation.subject_id == member.id.uuid(),
+            OperationKind::MembersReplace => named,
             _ => false,
         }
     };
@@ -553,9 +548,7 @@ impl Write {
             .filter(|member| self.verb == Verb::Remove && taken.others.uncounted.contains(&member.id))
             .map(|member| member.id)
             .collect();
-        if !uncounted.is_empty() {
-            operation.input["uncounted"] = json!(uncounted);
-        }
+        operation.input.uncounted = uncounted;
         for (key, fewer) in taken.fewer.iter().filter(|(_, fewer)| **fewer > 0) {
             tx.component_change_desired(self.instance.id, key, -fewer, 0).await?;
         }

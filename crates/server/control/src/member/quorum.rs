@@ -6,6 +6,7 @@ use muster_ids::MemberId;
 use muster_manifest::Component;
 use muster_model::member::Member;
 use muster_model::quorum::Need;
+
 pub(crate) use muster_model::quorum::{going, leaving, replacing, successors};
 
 /// Returns why a component cannot lose these members, if it cannot. `out` are members that do not count: they are being
@@ -30,7 +31,6 @@ mod tests {
     use muster_model::member::MemberState;
     use muster_model::operation::{Item, ItemState, OperationKind};
     use proptest::prelude::*;
-    use serde_json::json;
 
     use super::*;
     use crate::member::tests::{component, member};
@@ -83,7 +83,7 @@ mod tests {
         bulk.items = vec![part(one, ItemState::Pending), part(two, ItemState::Failed)];
         assert_eq!(leaving(&[bulk.clone()]), BTreeSet::from([one]));
         let mut scale = crate::member::tests::operation(&env, OperationKind::InstanceScale);
-        scale.input = json!({"remove": [two]});
+        scale.input.remove = vec![two];
         assert_eq!(going(&[bulk.clone(), scale.clone()]), BTreeSet::from([two]));
         assert_eq!(leaving(&[bulk, scale]), BTreeSet::from([one, two]));
         assert_eq!(

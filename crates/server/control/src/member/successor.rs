@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_db::{MemberPlace, Result, Tx};
+use muster_engine::member::amounts;
 use muster_engine::{has_come, successor_of};
 use muster_ids::{AllocationId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::event::NewEvent;
 use muster_model::instance::{Component, Instance};
-use muster_model::member::{Member, MemberState};
+use muster_model::member::{Member, MemberState, NewMember};
 use muster_model::operation::{Operation, OperationKind};
-use serde_json::{Value, json};
+use muster_model::operation_input::{OperationInput, RequestedCapacity};
 
-use super::{NewMember, requested, requested_told};
+use super::requested_told;
 use crate::Cx;
 use crate::instance::default_capacity;
 
@@ -33,16 +34,19 @@ impl Successors {
     }
 
     /// Returns the operation's input for the successors, by component, as members of several may be replaced at once.
-    pub(crate) fn input(&self, force: bool, reason: &str) -> Value {
-        let capacity: BTreeMap<&str, Value> = self
-            .components
-            .iter()
-            .filter_map(|component| {
-                Some((component.key.as_str(), json!(default_capacity(&self.manifest, component)?)))
-            })
-            .collect();
-        json!({"app_version_id": self.instance.app_version_id, "shape": self.instance.shape, "capacity": capacity,
-               "force": force, "reason": reason})
+    pub(crate) fn input(&self, force: bool, reason: &str) -> OperationInput {
+        let capacity = |component: &Component| {
+            Some((component.key.clone(), amounts(default_capacity(&self.manifest, component)?)))
+        };
+        OperationInput {
+            force,
+            app_version_id: Some(self.instance.app_version_id),
+            shape: Some(self.instance.shape.clone()),
+            capacity: Some(RequestedCapacity::ByComponent(
+                self.components.iter().filter_map(capacity).collect(),
+            )),
+            ..OperationInput::because(reason)
+        }
     }
 
     /// Returns the successor's allocation: the same one if it is the project's own and its node is reachable, otherwise
@@ -64,14 +68,14 @@ impl Successors {
         let (mut told, mut named) = (Vec::new(), BTreeMap::new());
         for old in old {
             if let Some(successor) = arrived(tx, old, superseded).await? {
-                named.insert(old.id.to_string(), successor);
+                named.insert(old.id, successor);
                 continue;
             }
             // A member that was never active is not part of the desired number; its successor is.
             let more = i64::from(old.never_worked());
             let component =
                 tx.component_change_desired(self.instance.id, &old.component_key, more, 1).await?;
-            let new = requested(NewMember {
+            let new = Member::requested(NewMember {
                 id: cx.platform.env.id(),
                 instance: &self.instance,
                 component_key: &old.component_key,
@@ -82,12 +86,12 @@ impl Successors {
                 now: cx.now,
             });
             tx.member_request(&new).await?;
-            named.insert(old.id.to_string(), new.id);
+            named.insert(old.id, new.id);
             told.push(requested_told(&new));
         }
         match named.values().next().filter(|_| operation.items.is_empty()) {
-            Some(only) => operation.input["successor"] = json!(only),
-            None => operation.input["successors"] = json!(named),
+            Some(only) => operation.input.successor = Some(*only),
+            None => operation.input.successors = named,
         }
         Ok(told)
     }

@@ -5,6 +5,7 @@ use muster_api::node::NodeAudit;
 use muster_authz::Permission;
 use muster_engine::node::AUDIT;
 use muster_model::Scope;
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use crate::operation::{Submission, submit};
@@ -22,7 +23,7 @@ pub async fn audit(cx: &Cx, reference: &str, body: NodeAudit) -> Result<Prepared
     Ok(submit(
         cx,
         Submission {
-            input: json!({"repair": repair}),
+            input: OperationInput { repair, ..OperationInput::default() },
             event_data: json!({"name": node.name, "repair": repair}),
             before: Some(json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining})),
             dry_run: body.dry_run.unwrap_or(false),

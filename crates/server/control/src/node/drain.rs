@@ -6,6 +6,7 @@ use muster_api::node::NodeDrain;
 use muster_authz::Permission;
 use muster_engine::node::DRAIN;
 use muster_model::Scope;
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::drain_plan::planned_items;
@@ -23,7 +24,7 @@ pub async fn drain(cx: &Cx, reference: &str, body: NodeDrain) -> Result<Prepared
     let deadline_at = cx.now + SignedDuration::from_secs(seconds);
     let (force, reason) = (body.force.unwrap_or(false), body.reason.unwrap_or_default());
     let mut submission = Submission {
-        input: json!({"force": force, "reason": reason}),
+        input: OperationInput { force, ..OperationInput::because(&reason) },
         event_data: json!({"name": node.name, "deadline_at": deadline_at, "force": force, "reason": reason}),
         before: Some(json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining})),
         dry_run: body.dry_run.unwrap_or(false),

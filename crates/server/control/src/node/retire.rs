@@ -6,6 +6,7 @@ use muster_authz::Permission;
 use muster_engine::node::RETIRE;
 use muster_model::Scope;
 use muster_model::node::NodeState;
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use crate::operation::{Submission, submit};
@@ -39,14 +40,10 @@ pub async fn retire(cx: &Cx, reference: &str, body: NodeRetire) -> Result<Prepar
     if !body.dry_run.unwrap_or(false) {
         super::none_under_way(cx, &node).await?;
     }
-    let input = match &body.attest {
-        Some(word) => json!({"attest": word}),
-        None => json!({}),
-    };
     Ok(submit(
         cx,
         Submission {
-            input,
+            input: OperationInput { attest: body.attest.clone(), ..OperationInput::default() },
             event_data: json!({"name": node.name, "attested": body.attest.is_some()}),
             before: Some(json!({"state": node.state, "cordoned": node.cordoned, "draining": node.draining})),
             dry_run: body.dry_run.unwrap_or(false),

@@ -10,6 +10,7 @@ use muster_model::Scope;
 use muster_model::event::{EventType, NewEvent, Timeline};
 use muster_model::member::Member;
 use muster_model::operation::{Item, ItemState, Operation};
+use muster_model::operation_input::OperationInput;
 use muster_model::origin::Origin;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -36,7 +37,7 @@ pub(crate) struct Submission {
     pub(crate) exclusive_locks: Vec<Uuid>,
     pub(crate) shared_locks: Vec<Uuid>,
     pub(crate) items: Vec<Item>,
-    pub(crate) input: Value,
+    pub(crate) input: OperationInput,
     pub(crate) deadline_at: Timestamp,
     /// Data of the event and the audit entry, beside the operation itself.
     pub(crate) event_data: Value,
@@ -65,7 +66,7 @@ impl Submission {
             exclusive_locks: vec![subject.uuid],
             shared_locks: Vec::new(),
             items: Vec::new(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at,
             event_data: json!({}),
             before: None,

@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use muster_ids::Env;
 use muster_model::audit::Actor;
 use muster_model::operation::{Item, ItemState, OperationKind};
+use muster_model::operation_input::OperationInput;
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 use crate::{KINDS, OperationRequest, accept, resolve};
@@ -70,7 +70,7 @@ fn opened(definition: &Definition, now: Timestamp) -> Operation {
             timeline: muster_model::event::Timeline::default(),
             asked_by: Actor { kind: "user".to_owned(), id: "u".to_owned(), name: "u".to_owned() },
             correlation_id: "c".to_owned(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at: now + SignedDuration::from_secs(600),
             parent_id: None,
             now,

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
-use muster_db::{Result, Tx};
+use muster_db::{Result, StoreError, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::operation::OperationKind;
-use serde_json::{Value, json};
+use muster_model::operation_input::OperationInput;
+use serde::{Deserialize, Serialize};
 
 use super::occupants::{Circumstances, Obstacle, Occupants, counted_members, obstacle, occupants};
 use super::subject::{attested, on_word, subject};
@@ -23,18 +24,10 @@ pub(super) const ENSURE_RELEASABLE: Step = Step {
     undo: Undo::None("nothing was released yet"),
 };
 
-/// Reports whether its members are to be removed first.
-pub(super) fn is_cascade(input: &Value) -> bool {
-    input["cascade"] == json!(true)
-}
-
-pub(super) fn is_forced(input: &Value) -> bool {
-    input["force"] == json!(true)
-}
-
-/// Reports whether the release is due to expiry.
-pub(super) fn is_expiry(input: &Value) -> bool {
-    input["expired"] == json!(true)
+/// Its output: the members that this release removes and has subtracted from the desired counts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Uncounted {
+    pub(super) members: Vec<MemberId>,
 }
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -44,7 +37,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             return Ok(on_word(&word).into());
         }
         let (input, now, look) = (cx.operation.input.clone(), cx.now, cx.timing.look);
-        if is_expiry(&input) && allocation.protected {
+        if input.expired && allocation.protected {
             let name = &allocation.name;
             let why = format!(
                 "it has expired and is protected: `muster allocation update {name} --protected=false` \
@@ -52,18 +45,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             );
             return Ok(blocked(cx, allocation, FailureReason::Protected, why));
         }
-        let found = match is_cascade(&input) {
+        let found = match input.cascade {
             true => occupants(cx.store, cx.releases, allocation.id).await?,
             false => Vec::new(),
         };
         if found.is_empty() {
             return Ok(passed(cx, allocation));
         }
-        let before = counted_before(&input);
+        let before = counted_before(&input)?;
         let operation_id = cx.operation.id;
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
-                let force = is_forced(&input);
+                let force = input.force;
                 // Check all of them before uncounting any: a refusal commits with all earlier writes.
                 let mut counts: Vec<(&Occupants, String, i64)> = Vec::new();
                 for of in &found {
@@ -88,7 +81,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 tx.allocation_move(&allocation, &after, now).await?;
                 let members: Vec<MemberId> =
                     found.iter().flat_map(|of| &of.members).map(|member| member.id).collect();
-                Ok(StepOutcome::with(json!({"members": members})))
+                Ok(StepOutcome::with(Uncounted { members }))
             })
         }))
     })
@@ -131,13 +124,17 @@ async fn examine(
 }
 
 /// Returns the members that a superseded release has already uncounted.
-fn counted_before(input: &Value) -> BTreeSet<MemberId> {
-    let effects = input["inherited"]["effects"].as_array().into_iter().flatten();
-    effects
-        .filter(|effect| effect["step"] == json!(ENSURE_RELEASABLE.name))
-        .flat_map(|effect| effect["output"]["members"].as_array().into_iter().flatten())
-        .filter_map(|id| id.as_str()?.parse().ok())
-        .collect()
+fn counted_before(input: &OperationInput) -> Result<BTreeSet<MemberId>> {
+    let effects = input.inherited.iter().flat_map(|inherited| &inherited.effects);
+    let mut counted = BTreeSet::new();
+    for effect in effects.filter(|effect| effect.step == ENSURE_RELEASABLE.name && !effect.output.is_null()) {
+        counted.extend(
+            Uncounted::deserialize(&effect.output)
+                .map_err(|_| StoreError::Corrupt("the output of a step"))?
+                .members,
+        );
+    }
+    Ok(counted)
 }
 
 /// Returns the allocation with the reason why it cannot be released now.

@@ -7,8 +7,10 @@ use muster_model::event::EventType;
 use muster_model::node::Capacity;
 use serde_json::json;
 
-use super::subject::{path, subject};
+use super::subject::{OnWord, path, subject};
+use super::verify_wiped::VERIFY_WIPED;
 use crate::definition::{Step, StepCx, Undo};
+use crate::step_outcome::recorded;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const FREE: Step = Step {
@@ -27,7 +29,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         let evidence = cx.operation.step("verify_wiped");
         let witness = evidence.and_then(|step| step.witness_id).ok_or(StoreError::Corrupt("evidence"))?;
-        let attested = evidence.is_some_and(|step| step.output["attested"] == json!(true));
+        let OnWord { attested } = recorded(cx.operation, &VERIFY_WIPED)?.unwrap_or_default();
         let now = cx.now;
         Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {

@@ -5,12 +5,13 @@ use muster_db::{Hold, Result, StoreError};
 use muster_ids::SlotId;
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::node::{Capacity, Slot, SlotState};
+use muster_model::operation_input::RequestedCapacity;
 use muster_model::placement::{Fit, FreeSlot, Resource, choose_slots};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
+use crate::step_outcome::recorded;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const GROW: Step = Step {
@@ -40,11 +41,7 @@ pub(super) struct Change {
 
 /// Returns the plan from the journal.
 pub(super) fn change(cx: &StepCx<'_>) -> Result<Option<Change>> {
-    let output = cx.operation.step("grow").map(|step| step.output.clone()).unwrap_or_default();
-    if output.is_null() {
-        return Ok(None);
-    }
-    serde_json::from_value(output).map(Some).map_err(|_| StoreError::Corrupt("the journal of a resize"))
+    recorded(cx.operation, &GROW)
 }
 
 /// Returns the increase from `before` to `target`; never negative.
@@ -62,8 +59,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
-        let target: Capacity = serde_json::from_value(cx.operation.input["capacity"].clone())
-            .map_err(|_| StoreError::Corrupt("a capacity"))?;
+        let Some(RequestedCapacity::Each(target)) = cx.operation.input.capacity else {
+            return Err(StoreError::Corrupt("a capacity"));
+        };
         let (env, now) = (cx.env.clone(), cx.now);
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
@@ -114,7 +112,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 // Its capacity always equals the charged quota: a superseding operation returns exactly that.
                 let after = Allocation { held: larger, capacity: larger, ..allocation.clone() };
                 tx.allocation_move(&allocation, &after, now).await?;
-                Ok(StepOutcome::with(json!(change)))
+                Ok(StepOutcome::with(change))
             })
         }))
     })

@@ -232,44 +232,41 @@ pub(super) fn counted_members<'o>(
 #[cfg(test)]
 mod tests {
     use muster_ids::Env;
-    use muster_model::instance::Health;
+    use muster_model::instance::{Health, Instance, NewInstance};
+    use muster_model::member::NewMember;
     use serde_json::json;
 
     use super::*;
 
     fn member(env: &Env, key: &str, worked: bool) -> Member {
-        Member {
+        let instance = Instance::requested(NewInstance {
             id: env.id(),
             tenant_id: env.id(),
             project_id: env.id(),
-            instance_id: env.id(),
-            component_key: key.to_owned(),
-            name: format!("i-{key}-1"),
+            app_id: env.id(),
+            app_version_id: env.id(),
+            operator_account_id: env.id(),
+            network_id: env.id(),
+            name: "i".to_owned(),
+            now: env.now(),
+        });
+        let new = NewMember {
+            id: env.id(),
+            instance: &instance,
+            component_key: key,
+            ordinal: 1,
+            allocation_id: None,
+            operation_id: env.id(),
+            correlation_id: "",
+            now: env.now(),
+        };
+        Member {
             state: MemberState::Active,
             health: Health::Healthy,
-            health_message: None,
             health_incarnation: 1,
-            health_reason: None,
-            health_since: None,
-            free_at: None,
-            allocation_id: None,
-            allocation_made: false,
-            bound_capacity_shape: None,
-            cell_id: None,
             incarnation: 1,
-            app_version_id: None,
-            adapter_detail: json!({}),
-            failure_reason: None,
-            message: None,
-            fenced: false,
             active_witness_id: worked.then(|| env.id()),
-            drained_witness_id: None,
-            removed_witness_id: None,
-            operation_id: None,
-            correlation_id: String::new(),
-            created_at: env.now(),
-            updated_at: env.now(),
-            version: 1,
+            ..Member::requested(new)
         }
     }
 

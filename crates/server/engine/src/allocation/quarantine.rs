@@ -10,7 +10,6 @@ use muster_model::event::EventType;
 use muster_model::operation::OperationState;
 use serde_json::json;
 
-use super::ensure_releasable::is_forced;
 use super::release::RELEASE;
 use super::subject::{path, subject};
 use crate::advance::is_of_quarantine;
@@ -24,7 +23,7 @@ use crate::{StepAction, StepOutcome};
 pub(super) async fn quarantine(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Option<StepAction>> {
     // The parent of a child waits for the node, or is in quarantine itself.
     let waits = cx.operation.parent_id.is_some() || is_of_quarantine(cx.operation);
-    if cx.operation.kind != RELEASE.kind || !is_forced(&cx.operation.input) || waits {
+    if cx.operation.kind != RELEASE.kind || !cx.operation.input.force || waits {
         return Ok(None);
     }
     let Some(node) = allocation.node_id else { return Ok(None) };
@@ -63,7 +62,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
             Box::pin(async move {
                 for id in open {
                     let Some(mut removal) = tx.operation_seize(id).await? else { continue };
-                    removal.input["quarantined"] = json!(left_by);
+                    removal.input.quarantined = Some(left_by);
                     if let Some(blocked) = &mut removal.blocked {
                         blocked.resolvable_by = "operator".to_owned();
                     }

@@ -7,10 +7,10 @@ use muster_db::{Result, Tx};
 use muster_ids::{Env, OperationId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::operation::{Operation, OperationKind, OperationState};
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
 
 use super::destroy::DESTROY;
-use super::ensure_releasable::{ENSURE_RELEASABLE, is_expiry};
+use super::ensure_releasable::ENSURE_RELEASABLE;
 use super::free::FREE;
 use super::keep_logs::KEEP_LOGS;
 use super::quarantine::settle;
@@ -54,7 +54,7 @@ pub fn is_kept(operation: &Operation) -> bool {
 
 /// Reports whether a release is due to expiry.
 pub fn is_for_expiry(operation: &Operation) -> bool {
-    operation.kind == RELEASE.kind && is_expiry(&operation.input)
+    operation.kind == RELEASE.kind && operation.input.expired
 }
 
 /// Cancels a release that is blocked before it took anything, because its reason no longer applies. Reports whether it was
@@ -92,7 +92,7 @@ pub async fn open_release(
             timeline: parent.timeline,
             asked_by: parent.asked_by.clone(),
             correlation_id: parent.correlation_id.clone(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at: now + timing.release,
             parent_id: Some(parent.id),
             now,

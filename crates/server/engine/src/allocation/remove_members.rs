@@ -9,13 +9,14 @@ use muster_ids::{InstanceId, MemberId};
 use muster_manifest::Component;
 use muster_model::member::Member;
 use muster_model::operation::{OperationState, StepState};
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
 
-use super::ensure_releasable::{ENSURE_RELEASABLE, is_forced};
+use super::ensure_releasable::{ENSURE_RELEASABLE, Uncounted};
 use super::subject::{attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{REMOVE, VERIFY_WITHDRAWN};
+use crate::step_outcome::recorded;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const REMOVE_MEMBERS: Step = Step {
@@ -54,9 +55,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let order_of = |id: MemberId| orders.iter().find(|(of, _)| *of == id).map_or(0, |(_, order)| *order);
         members.sort_by_key(|member| std::cmp::Reverse(order_of(member.id)));
         let members = of_this_turn(cx, members, order_of).await?;
-        let force = is_forced(&cx.operation.input);
+        let force = cx.operation.input.force;
         let takes_over = if force { TakesOver::All } else { TakesOver::Nothing };
-        let input = json!({"force": force, "reason": "its allocation is being released"});
+        let input = OperationInput { force, ..OperationInput::because("its allocation is being released") };
         let planned = |member: Member| Planned { member, definition: &REMOVE, input: input.clone() };
         let (all, planned) = (orders.len(), members.into_iter().map(planned).collect::<Vec<_>>());
         Ok(match gather_sharing(cx, planned, pace, takes_over).await? {
@@ -84,12 +85,8 @@ async fn component_of(cx: &StepCx<'_>, member: &Member) -> Result<Option<Compone
 
 /// Returns the members that were uncounted for this release.
 async fn named(cx: &StepCx<'_>) -> Result<Vec<Member>> {
-    let output =
-        cx.operation.step(ENSURE_RELEASABLE.name).map(|step| step.output.clone()).unwrap_or_default();
     let mut members = Vec::new();
-    for id in output["members"].as_array().into_iter().flatten() {
-        let id: Option<MemberId> = id.as_str().and_then(|id| id.parse().ok());
-        let id = id.ok_or(StoreError::Corrupt("a member of a release"))?;
+    for id in recorded::<Uncounted>(cx.operation, &ENSURE_RELEASABLE)?.unwrap_or_default().members {
         members.push(cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?);
     }
     Ok(members)

@@ -10,7 +10,7 @@ use muster_model::cell::Cell;
 use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{ItemState, OperationState};
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
 
 use super::remove_members::without_items;
 use super::stop_cells::{Occupied, Stopped, occupied, stopped};
@@ -85,7 +85,7 @@ async fn restart(cx: &StepCx<'_>, cells: &[&Cell]) -> Result<Option<StepAction>>
                     subject_id: cell.id.uuid(),
                     subject_name: cell.name.clone(),
                     timeline: Timeline::default(),
-                    input: json!({}),
+                    input: OperationInput::default(),
                     deadline_at: cx.operation.deadline_at,
                 };
                 let under_way = cx.store.operation_open_on(cell.id.uuid()).await?;
@@ -188,7 +188,7 @@ async fn run_each(
     if members.is_empty() {
         return Ok(None);
     }
-    let input = json!({"reason": "its cell was restarted"});
+    let input = OperationInput::because("its cell was restarted");
     let planned =
         members.into_iter().map(|member| Planned { member, definition, input: input.clone() }).collect();
     Ok(match gather_sharing(cx, planned, usize::MAX, TakesOver::Nothing).await? {

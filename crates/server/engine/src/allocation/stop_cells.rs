@@ -2,13 +2,14 @@
 //! without their state directories, and verifies that. The undo starts them again.
 
 use futures::future::BoxFuture;
-use muster_db::{OperationChild, Result, StoreError};
+use muster_db::{OperationChild, Result};
 use muster_ids::{CellId, MemberId, TypedId as _};
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{OperationKind, OperationState};
+use muster_model::operation_input::OperationInput;
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::Findings;
@@ -22,6 +23,7 @@ use crate::cell::{RESTART, keep, order, path, seen};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{DRAIN, RECOVER};
+use crate::step_outcome::recorded;
 use crate::task::{Ask, Asked, ask};
 use crate::{StepAction, StepOutcome};
 
@@ -44,11 +46,7 @@ pub(super) struct Stopped {
 
 /// Returns the stopped cells and members from the journal.
 pub(super) fn stopped(cx: &StepCx<'_>) -> Result<Option<Stopped>> {
-    let output = cx.operation.step(STOP_CELLS.name).map(|step| step.output.clone()).unwrap_or_default();
-    if output.is_null() {
-        return Ok(None);
-    }
-    serde_json::from_value(output).map(Some).map_err(|_| StoreError::Corrupt("the journal of a restart"))
+    recorded(cx.operation, &STOP_CELLS)
 }
 
 /// A cell to stop and restart, with its member if it has one.
@@ -72,7 +70,7 @@ pub(super) async fn occupied(cx: &StepCx<'_>, allocation: &Allocation) -> Result
 
 /// A resize restarts cells only if requested, for a change of GPUs.
 fn is_asked_for(cx: &StepCx<'_>) -> bool {
-    cx.operation.kind == OperationKind::AllocationRestart || cx.operation.input["restart"] == json!(true)
+    cx.operation.kind == OperationKind::AllocationRestart || cx.operation.input.restart
 }
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
@@ -129,7 +127,7 @@ async fn in_the_way(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<String>>
 
 /// Drains the active members that can be drained, dependents first. `None` when they are drained.
 async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<StepAction>> {
-    if cx.operation.input["force"] == json!(true) {
+    if cx.operation.input.force {
         return Ok(None);
     }
     let children = cx.store.operation_children(cx.operation.id).await?;
@@ -153,7 +151,7 @@ async fn drain(cx: &StepCx<'_>, all: &[Occupied]) -> Result<Option<StepAction>> 
         .map(|(_, member)| Planned {
             member,
             definition: &DRAIN,
-            input: json!({"reason": "its cell is restarted"}),
+            input: OperationInput::because("its cell is restarted"),
         })
         .collect();
     Ok(Some(match gather_sharing(cx, planned, usize::MAX, TakesOver::Nothing).await? {
@@ -231,7 +229,7 @@ async fn destroy_cell(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupie
                 keep(tx, &cell, &logs, now).await?;
                 tx.witness_insert(&witness).await?;
             }
-            Ok(StepOutcome::with(json!(stopped)))
+            Ok(StepOutcome::with(stopped))
         })
     }))
 }

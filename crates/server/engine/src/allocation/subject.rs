@@ -6,6 +6,7 @@ use muster_model::allocation::Allocation;
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::{Amount, Details};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::task::{Ask, Asked, ask};
@@ -67,10 +68,17 @@ pub(crate) async fn ask_node(
     ask(cx, &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details }).await
 }
 
+/// Output of a verification: whether an attestation replaced the evidence.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct OnWord {
+    pub(crate) attested: bool,
+}
+
 /// Completes a step by an operator's attestation instead of evidence.
 pub(crate) fn on_word(word: &Witness) -> StepOutcome {
     StepOutcome::Done {
-        output: json!({"attested": true}),
+        output: json!(OnWord { attested: true }),
         message: Some("attested by an operator".to_owned()),
         witness: Some(word.id),
     }

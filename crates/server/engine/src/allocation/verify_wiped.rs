@@ -11,7 +11,7 @@ use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
 use super::quarantine::quarantine;
-use super::subject::{ask_node, attested, evidence, subject};
+use super::subject::{OnWord, ask_node, attested, evidence, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
@@ -29,7 +29,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let allocation = subject(cx).await?;
         let cleaning = cx.operation.kind == OperationKind::AllocationClean;
         if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(StepOutcome::witnessed(word.id, json!({"attested": true})).into());
+            return Ok(StepOutcome::witnessed(word.id, OnWord { attested: true }).into());
         }
         let placed = allocation.held != Capacity::default() || cleaning;
         if placed && let Some(act) = quarantine(cx, &allocation).await? {
@@ -66,7 +66,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
                 tx.witness_insert(&witness).await?;
-                Ok(StepOutcome::witnessed(witness.id, json!({"attested": false})))
+                Ok(StepOutcome::witnessed(witness.id, OnWord { attested: false }))
             })
         }))
     })

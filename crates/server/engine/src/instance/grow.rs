@@ -3,7 +3,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 
-use super::subject::{adding, named};
+use super::subject::members;
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::ADD;
@@ -21,10 +21,10 @@ const AT_ONCE: usize = 64;
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
-        let members = named(cx, "add").await?;
+        let members = members(cx, &cx.operation.input.add).await?;
         let planned: Vec<Planned> = members
             .into_iter()
-            .map(|member| Planned { member, definition: &ADD, input: adding(cx) })
+            .map(|member| Planned { member, definition: &ADD, input: cx.operation.input.for_new_member() })
             .collect();
         if planned.is_empty() {
             return Ok(StepOutcome::with_message("none").into());

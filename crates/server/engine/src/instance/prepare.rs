@@ -2,9 +2,7 @@
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
-use muster_ids::AppVersionId;
 use muster_model::instance::Instance;
-use serde_json::Value;
 
 use super::subject::subject;
 use crate::definition::{Step, StepCx, Undo};
@@ -21,13 +19,10 @@ pub(super) const PREPARE: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let instance = subject(cx).await?;
-        let read = |name: &str| -> Option<AppVersionId> { cx.operation.input[name].as_str()?.parse().ok() };
-        let to = read("app_version_id").ok_or(StoreError::Corrupt("a release to go to"))?;
-        let from = read("from").unwrap_or(instance.app_version_id);
-        let config = match &cx.operation.input["config"] {
-            Value::Null => instance.config.clone(),
-            config => config.clone(),
-        };
+        let input = &cx.operation.input;
+        let to = input.app_version_id.ok_or(StoreError::Corrupt("a release to go to"))?;
+        let from = input.from.unwrap_or(instance.app_version_id);
+        let config = input.config.clone().unwrap_or_else(|| instance.config.clone());
         if instance.app_version_id == to && instance.config == config {
             return Ok(StepOutcome::with_message("the target is recorded").into());
         }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
 use muster_db::Result;
-use muster_ids::{MemberId, OperationId, TypedId as _};
+use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{ItemState, OperationKind};
+use muster_model::operation_input::OperationInput;
 use muster_model::quorum::{Need, at_work, spare};
-use serde_json::json;
 use uuid::Uuid;
 
 use super::shrink::{among_all, ended};
@@ -33,7 +33,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let instance = subject(cx).await?;
         let manifest = manifest_of(cx, instance.app_version_id).await?;
         let version = instance.app_version_id;
-        let changed = cx.operation.input["config"].is_object();
+        let changed = cx.operation.input.config.is_some();
         let left = left_under_way(cx).await?;
         let mut members = cx.store.member_living(instance.id).await?;
         let mut resting = BTreeSet::new();
@@ -71,7 +71,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         } else {
             spared
         });
-        let input = json!({"app_version_id": version});
+        let input = OperationInput { app_version_id: Some(version), ..OperationInput::default() };
         let planned: Vec<Planned> = members
             .into_iter()
             .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
@@ -94,10 +94,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 /// Returns the members that a superseded upgrade is still working on or was about to: they move to this release too, or they
 /// would later move to the other one.
 async fn left_under_way(cx: &StepCx<'_>) -> Result<BTreeSet<Uuid>> {
-    let before: Option<OperationId> =
-        cx.operation.input["inherited"]["operation"].as_str().and_then(|text| text.parse().ok());
-    let Some(before) = before else { return Ok(BTreeSet::new()) };
-    let children = cx.store.operation_children(before).await?;
+    let Some(inherited) = &cx.operation.input.inherited else { return Ok(BTreeSet::new()) };
+    let children = cx.store.operation_children(inherited.operation).await?;
     let open = children.iter().filter(|child| child.kind == UPGRADE.kind && !child.state.is_final());
     Ok(open.map(|child| child.subject_id).collect())
 }

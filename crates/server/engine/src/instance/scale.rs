@@ -25,7 +25,7 @@ pub const SCALE: Definition = Definition {
 
 /// When it is accepted as partial, the counts of members that were never started are reverted.
 fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    let mut meant = listed(&cx.operation.input["add"], Intent::Add);
-    meant.extend(listed(&cx.operation.input["remove"], Intent::Remove));
+    let mut meant = listed(&cx.operation.input.add, Intent::Add);
+    meant.extend(listed(&cx.operation.input.remove, Intent::Remove));
     settle_members(cx, state, meant)
 }

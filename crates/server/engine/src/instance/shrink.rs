@@ -3,9 +3,9 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::operation::Item;
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
 
-use super::subject::{named, subject};
+use super::subject::{members, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
 use crate::member::{REMOVE, manifest_of};
@@ -21,7 +21,7 @@ pub(super) const SHRINK: Step = Step {
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
-        let members = named(cx, "remove").await?;
+        let members = members(cx, &cx.operation.input.remove).await?;
         if members.is_empty() {
             return Ok(StepOutcome::with_message("none").into());
         }
@@ -33,7 +33,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
         let planned: Vec<Planned> = members
             .into_iter()
-            .map(|member| Planned { member, definition: &REMOVE, input: json!({"force": false}) })
+            .map(|member| Planned { member, definition: &REMOVE, input: OperationInput::default() })
             .collect();
         Ok(match gather(cx, planned, pace, TakesOver::Nothing).await? {
             Gathered::Pending(act) => among_all(cx, act),

@@ -11,14 +11,15 @@ use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{Item, ItemState};
+use muster_model::operation_input::OperationInput;
 use muster_wire::cell::Start;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::shrink::{among_all, ended};
-use super::subject::{adding, order, path, subject};
+use super::subject::{order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather};
-use crate::member::{ADD, IN_ORDER, REMOVE, manifest_of};
+use crate::member::{ADD, REMOVE, manifest_of};
 use crate::{StepAction, StepOutcome};
 
 pub(super) const START: Step = Step {
@@ -119,10 +120,8 @@ fn waking(cx: &StepCx<'_>, members: &[String], act: StepAction) -> StepAction {
 }
 
 /// Builds the input of each new member: it joins in the order of the components.
-fn adding_in_order(cx: &StepCx<'_>) -> Value {
-    let mut input = adding(cx);
-    input[IN_ORDER] = json!(true);
-    input
+fn adding_in_order(cx: &StepCx<'_>) -> OperationInput {
+    OperationInput { in_order: true, ..cx.operation.input.for_new_member() }
 }
 
 /// Reports whether a member's cell can be created before the components it depends on are active. No service then starts in
@@ -141,7 +140,7 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let mut planned: Vec<Planned> = Vec::new();
         for member in members(cx).await? {
             if member.state != MemberState::Removed {
-                planned.push(Planned { member, definition: &REMOVE, input: json!({"force": true}) });
+                planned.push(Planned { member, definition: &REMOVE, input: OperationInput::forced(true) });
             }
         }
         if planned.is_empty() {

@@ -11,13 +11,16 @@ use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use muster_model::member::Member;
 use muster_model::operation::{ItemState, OperationState, StepState};
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::shrink::{among_all, ended};
 use super::subject::{item_of, order, path, subject};
+use crate::adapter::Skipped;
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather, quarantined};
 use crate::member::{REMOVE, VERIFY_WITHDRAWN, WITHDRAW, manifest_of};
+use crate::step_outcome::recorded;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const STOP: Step = Step {
@@ -71,11 +74,14 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         members.retain(|member| order(&manifest, member) >= last);
         let is_last_wave = members.len() == all;
         // The whole instance is removed: no other member has to take over the work.
-        let force = json!({"force": is_forced(cx), "with_instance": true,
-                           "quarantined": cx.operation.input["quarantined"]});
+        let input = OperationInput {
+            with_instance: true,
+            quarantined: cx.operation.input.quarantined,
+            ..OperationInput::forced(is_forced(cx))
+        };
         let planned: Vec<Planned> = members
             .into_iter()
-            .map(|member| Planned { member, definition: &REMOVE, input: force.clone() })
+            .map(|member| Planned { member, definition: &REMOVE, input: input.clone() })
             .collect();
         Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
             Gathered::Pending(act) => among_all(cx, act),
@@ -114,7 +120,7 @@ async fn begun(cx: &StepCx<'_>, manifest: &Manifest, members: &[Member]) -> Resu
 }
 
 fn is_forced(cx: &StepCx<'_>) -> bool {
-    cx.operation.input["force"] == json!(true)
+    cx.operation.input.force
 }
 
 /// Reports whether the child that removes a member has verified that nothing depends on it. If forced, the next component
@@ -129,7 +135,7 @@ async fn withdrawn(cx: &StepCx<'_>, member: &Member) -> Result<bool> {
     let Some(step) = child.step(VERIFY_WITHDRAWN.name) else { return Ok(false) };
     let patience = cx.timing.task + cx.timing.task;
     // No adapter withdrew it, so the check is not expected to pass before the rest is removed.
-    let skipped = child.step(WITHDRAW.name).is_some_and(|step| step.output["adapter"] == json!("skipped"));
+    let skipped = recorded::<Skipped>(&child, &WITHDRAW)?.is_some();
     let held_up = child.state == OperationState::Blocked
         || step.started_at.is_some_and(|since| skipped || cx.now >= since + patience);
     Ok(step.state == StepState::Done || is_forced(cx) && held_up)

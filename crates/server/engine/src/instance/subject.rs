@@ -6,7 +6,6 @@ use muster_manifest::Manifest;
 use muster_model::instance::Instance;
 use muster_model::member::Member;
 use muster_model::operation::Item;
-use serde_json::{Value, json};
 
 use crate::StepCx;
 
@@ -21,19 +20,11 @@ pub(super) fn path(instance: &Instance) -> String {
     format!("/v1/projects/{}/app-instances/{}", instance.project_id, instance.id)
 }
 
-/// Builds the input of each new member.
-pub(super) fn adding(cx: &StepCx<'_>) -> Value {
-    let asked = &cx.operation.input;
-    json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"], "shape": asked["shape"]})
-}
-
-/// Returns the members listed in the operation's input under this name.
-pub(super) async fn named(cx: &StepCx<'_>, name: &str) -> Result<Vec<Member>> {
+/// Returns these members.
+pub(super) async fn members(cx: &StepCx<'_>, ids: &[MemberId]) -> Result<Vec<Member>> {
     let mut members = Vec::new();
-    for text in cx.operation.input[name].as_array().into_iter().flatten() {
-        let id: Option<MemberId> = text.as_str().and_then(|text| text.parse().ok());
-        let id = id.ok_or(StoreError::Corrupt("a member of an operation"))?;
-        members.push(cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?);
+    for id in ids {
+        members.push(cx.store.member_lookup(*id).await?.ok_or(StoreError::Gone("member".to_owned()))?);
     }
     Ok(members)
 }

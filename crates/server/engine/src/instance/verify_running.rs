@@ -10,6 +10,7 @@ use muster_ids::TypedId as _;
 use muster_model::event::EventType;
 use muster_model::instance::{Health, Instance, InstanceState};
 use muster_model::member::MemberState;
+use muster_model::operation::OperationKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::{Value, json};
 
@@ -64,8 +65,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let due = cx.now + SignedDuration::from_secs(i64::from(manifest.reconcile_seconds));
         let adapted = manifest.artifact_kind != muster_manifest::AppKind::Launchable;
         let (now, operation_id) = (cx.now, cx.operation.id);
-        let event = match cx.operation.kind.as_str() {
-            "instance.upgrade" | "instance.rollback" => EventType::InstanceUpgraded,
+        let event = match cx.operation.kind {
+            OperationKind::InstanceUpgrade | OperationKind::InstanceRollback => EventType::InstanceUpgraded,
             _ => EventType::InstanceStartCompleted,
         };
         Ok(StepAction::commit(move |tx, effects| {

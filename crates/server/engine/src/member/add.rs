@@ -50,7 +50,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
         if !under_way && replace.is_none() {
             return Ok(StepOutcome::done().into());
         }
-        let lowers = member.active_witness_id.is_none() && cx.operation.input["replaces"].is_null();
+        let lowers = member.active_witness_id.is_none() && cx.operation.input.replaces.is_none();
         let reason = match state {
             OperationState::Cancelled => MemberFailure::Cancelled,
             _ => failure_of(cx).await?,
@@ -94,7 +94,7 @@ pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture
 /// Returns the replacement that reserved the allocation of a member that never worked, if any.
 async fn replaced_for(cx: &StepCx<'_>, member: &Member) -> Result<Option<Operation>> {
     let reserved = member.allocation_made && member.active_witness_id.is_none();
-    let Some(id) = cx.operation.parent_id.filter(|_| reserved && !cx.operation.input["replaces"].is_null())
+    let Some(id) = cx.operation.parent_id.filter(|_| reserved && cx.operation.input.replaces.is_some())
     else {
         return Ok(None);
     };

@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use muster_db::{OperationChild, Result, StoreError};
+use muster_db::{OperationChild, Result};
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationShape, AllocationState};
 use muster_model::event::{EventType, Timeline};
@@ -10,12 +10,14 @@ use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::node::Capacity;
 use muster_model::operation::{OperationKind, OperationState};
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
 use crate::allocation::{CREATE, path as allocation_path};
 use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
+use crate::member::amounts;
 use crate::proof::component;
 use crate::{StepAction, StepOutcome};
 
@@ -79,7 +81,7 @@ fn can_begin(kind: OperationKind, state: MemberState) -> bool {
 /// Reports whether the desired count rises again: a failed add had lowered it and is now retried.
 fn counts_again(cx: &StepCx<'_>, member: &Member) -> bool {
     let never_worked = member.active_witness_id.is_none();
-    member.state == MemberState::Failed && never_worked && cx.operation.input["replaces"].is_null()
+    member.state == MemberState::Failed && never_worked && cx.operation.input.replaces.is_none()
 }
 
 /// Binds the member to an existing allocation.
@@ -117,7 +119,7 @@ pub(super) async fn make(
     let instance = instance(cx, &member).await?;
     let capacity = capacity_of(cx, &instance, &member).await?;
     // Without a requested shape, as in a recovery, the shape of the instance applies.
-    let asked = cx.operation.input["shape"].as_str().unwrap_or(&instance.shape);
+    let asked = cx.operation.input.shape.as_deref().unwrap_or(&instance.shape);
     let shape = AllocationShape::parse(asked);
     let taken = cx.store.allocation_by_name(member.project_id, &member.name).await?;
     if taken.is_some_and(|taken| !taken.state.is_final()) {
@@ -141,7 +143,7 @@ pub(super) async fn make(
             subject_id: id.uuid(),
             subject_name: member.name.clone(),
             timeline: Timeline::default(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at: cx.operation.deadline_at,
         },
     );
@@ -180,21 +182,17 @@ pub(super) async fn make(
 
 /// Returns the requested capacity: from the operation, or else from the instance's component, or else from the manifest.
 async fn capacity_of(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Capacity> {
-    let asked = &cx.operation.input["capacity"];
-    let mut said = match asked.get(&member.component_key) {
-        Some(of_component) => of_component.clone(),
-        None => asked.clone(),
-    };
-    if said.is_null() {
-        let components = cx.store.component_list(instance.id).await?;
-        let of = components.into_iter().find(|component| component.key == member.component_key);
-        said = of.and_then(|component| component.capacity).unwrap_or_default();
+    let requested = cx.operation.input.capacity.as_ref();
+    if let Some(capacity) = requested.and_then(|capacity| capacity.of_component(&member.component_key)) {
+        return Ok(capacity);
     }
-    if said.is_null() {
-        let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;
-        said = json!(component(&manifest, member)?.capacity);
+    let components = cx.store.component_list(instance.id).await?;
+    let of = components.into_iter().find(|component| component.key == member.component_key);
+    if let Some(capacity) = of.and_then(|component| component.capacity) {
+        return Ok(capacity);
     }
-    serde_json::from_value(said).map_err(|_| StoreError::Corrupt("a capacity"))
+    let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;
+    Ok(amounts(component(&manifest, member)?.capacity))
 }
 
 fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {

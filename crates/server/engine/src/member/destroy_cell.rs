@@ -6,7 +6,7 @@ use muster_ids::TypedId as _;
 use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure};
 use muster_model::operation::OperationState;
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
 
 use super::quarantine::quarantine;
 use super::release::{is_released_by_parent, takes_along};
@@ -65,7 +65,7 @@ pub(super) async fn destroy_cell(cx: &StepCx<'_>, member: &Member) -> Result<Ste
             subject_id: cell.id.uuid(),
             subject_name: cell.name.clone(),
             timeline: Timeline::default(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at: cx.now + cx.timing.release,
         },
     );

@@ -18,7 +18,7 @@ pub(super) const DRAIN_STEP: Step =
 
 /// Explains why a member needs no draining, if so.
 pub(super) fn nothing_to_drain(cx: &StepCx<'_>, member: &Member) -> Option<&'static str> {
-    if cx.operation.input["force"] == json!(true) {
+    if cx.operation.input.force {
         return Some("it is forced: its work is not waited for");
     }
     match member.state {

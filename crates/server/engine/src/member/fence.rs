@@ -87,7 +87,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 
 fn run_if_forced<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
-        if cx.operation.input["force"] != json!(true) {
+        if !cx.operation.input.force {
             return Ok(StepOutcome::with_message("it is not forced: no member is fenced").into());
         }
         let member = subject(cx).await?;

@@ -3,7 +3,7 @@
 
 use futures::future::BoxFuture;
 use muster_db::Result;
-use muster_ids::{NodeId, TypedId as _};
+use muster_ids::TypedId as _;
 use muster_model::allocation::AllocationState;
 use muster_model::cell::CellState;
 use muster_model::event::EventType;
@@ -12,8 +12,10 @@ use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
 use super::subject::{path, refused, subject};
+use super::verify_withdrawn::VERIFY_WITHDRAWN;
 use crate::definition::{Step, StepCx, Undo};
-use crate::proof::cell_of;
+use crate::proof::{Evidence, cell_of};
+use crate::step_outcome::recorded;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const FINALIZE: Step = Step {
@@ -65,18 +67,16 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 evidence.extend(cx.store.witness_lookup(id).await?);
             }
         }
-        if let Some(step) = cx.operation.step("verify_withdrawn") {
+        if let Some(step) = cx.operation.step(VERIFY_WITHDRAWN.name) {
             checked.push(json!({"what": "that nothing counts on it", "found": step.output}));
         }
         let word = evidence.iter().find(|witness| witness.kind == WitnessKind::Attested);
-        let withdrawn =
-            cx.operation.step("verify_withdrawn").map(|step| step.output.clone()).unwrap_or_default();
-        let proved_on: Option<NodeId> = withdrawn["node_id"].as_str().and_then(|id| id.parse().ok());
-        let node_id = evidence.last().and_then(|seen| seen.node_id).or(proved_on);
+        let withdrawn: Evidence = recorded(cx.operation, &VERIFY_WITHDRAWN)?.unwrap_or_default();
+        let node_id = evidence.last().and_then(|seen| seen.node_id).or(withdrawn.node);
         // The death of its own cell stood in for the checks in it.
         let kind = match word {
             Some(word) => word.kind,
-            None if withdrawn["lost"] == json!(true) && node_id.is_some() => WitnessKind::Lost,
+            None if withdrawn.lost && node_id.is_some() => WitnessKind::Lost,
             None => WitnessKind::Witnessed,
         };
         let witness = Witness {

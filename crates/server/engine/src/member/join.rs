@@ -48,13 +48,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     })
 }
 
-/// Set for a member that is added together with others: it joins once all components with a lower `update_order` are active.
-pub(crate) const IN_ORDER: &str = "in_order";
-
-/// First inactive member of a component with a lower `update_order`, if any. A failed or removed member counts as inactive:
-/// the wait still ends, because the parent rolls back all of them.
+/// First inactive member of a component with a lower `update_order`, if it joins in order and there is one. A failed or removed
+/// member counts as inactive: the wait still ends, because the parent rolls back all of them.
 async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> Result<Option<String>> {
-    if cx.operation.input[IN_ORDER] != json!(true) {
+    if !cx.operation.input.in_order {
         return Ok(None);
     }
     let manifest = manifest_of(cx, wanted_version(cx, instance)).await?;

@@ -8,6 +8,7 @@ use muster_model::cell::Cell;
 use muster_model::event::{EventType, Timeline};
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
+use muster_model::operation_input::OperationInput;
 use muster_wire::cell::{CellSpec, Ingress, Root};
 use serde_json::json;
 
@@ -185,7 +186,7 @@ fn child_request<'p>(cx: &StepCx<'_>, definition: &'p crate::Definition, cell: &
         subject_id: cell.id.uuid(),
         subject_name: cell.name.clone(),
         timeline: Timeline::default(),
-        input: json!({}),
+        input: OperationInput::default(),
         deadline_at: cx.operation.deadline_at,
     }
 }

@@ -3,6 +3,7 @@
 use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
+use muster_model::operation::OperationKind;
 use serde_json::json;
 
 use super::subject::{path, subject};
@@ -20,8 +21,8 @@ pub(super) const PUBLISH: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let member = subject(cx).await?;
-        let event = match cx.operation.kind.as_str() {
-            "member.resume" => EventType::MemberResumed,
+        let event = match cx.operation.kind {
+            OperationKind::MemberResume => EventType::MemberResumed,
             _ => EventType::MemberAdded,
         };
         let now = cx.now;

@@ -8,6 +8,7 @@ use muster_model::event::EventType;
 use muster_model::member::Member;
 use muster_model::node::Node;
 use muster_model::operation::{Operation, OperationKind};
+use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::fence::ensure_cut_off;
@@ -22,7 +23,7 @@ use crate::{Definition, OperationRequest, StepAction, StepCx, StepOutcome, accep
 /// Returns what a forced removal does instead of waiting for an unreachable node, if that is its case: it cuts the member
 /// off, then ends.
 pub(super) async fn quarantine(cx: &StepCx<'_>, member: &Member) -> Result<Option<StepAction>> {
-    if cx.operation.input["force"] != json!(true) || is_of_quarantine(cx.operation) || lingers(cx).await? {
+    if !cx.operation.input.force || is_of_quarantine(cx.operation) || lingers(cx).await? {
         return Ok(None);
     }
     let Some((node, left)) = left_on_lost_node(cx, member).await? else { return Ok(None) };
@@ -88,7 +89,7 @@ pub(crate) fn platform_cleanup(
             timeline: tenants.timeline,
             asked_by: Actor::platform("quarantine"),
             correlation_id: tenants.correlation_id.clone(),
-            input: json!({"force": true, "quarantined": tenants.id}),
+            input: OperationInput { quarantined: Some(tenants.id), ..OperationInput::forced(true) },
             deadline_at: cx.now + cx.timing.release,
             parent_id: None,
             now: cx.now,
@@ -99,7 +100,7 @@ pub(crate) fn platform_cleanup(
 /// Hands the member over to the platform, in the transaction that ends the tenant's removal. With the whole instance, the
 /// decommission does that.
 pub(super) async fn hand_over(cx: &StepCx<'_>) -> Result<StepAction> {
-    if cx.operation.input["with_instance"] == json!(true) {
+    if cx.operation.input.with_instance {
         return Ok(StepOutcome::done().into());
     }
     let (member, rest) = (subject(cx).await?, platform_cleanup(cx, &REMOVE, "member"));

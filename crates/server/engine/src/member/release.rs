@@ -8,7 +8,7 @@ use muster_model::cell::Cell;
 use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::OperationState;
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
 
 use super::quarantine::quarantine;
 use super::subject::{refused, subject};
@@ -76,7 +76,7 @@ pub(super) async fn give_back(cx: &StepCx<'_>, member: &Member) -> Result<StepAc
             subject_id: id.uuid(),
             subject_name: allocation.name.clone(),
             timeline: Timeline::default(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at: cx.now + cx.timing.release,
         },
     );

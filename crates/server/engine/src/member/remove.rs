@@ -7,7 +7,6 @@ use muster_db::Result;
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::Member;
 use muster_model::operation::{OperationKind, OperationState};
-use serde_json::json;
 
 use super::destroy_cell::DESTROY_CELL;
 use super::drain_step::DRAIN_STEP;
@@ -63,8 +62,7 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
 }
 
 fn subtract_uncounted(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {
-    let id = json!(member.id);
-    let listed = cx.operation.input["uncounted"].as_array().is_some_and(|ids| ids.contains(&id));
+    let listed = cx.operation.input.uncounted.contains(&member.id);
     if !listed || member.active_witness_id.is_none() {
         return Ok(StepOutcome::done().into());
     }

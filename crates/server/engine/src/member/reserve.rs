@@ -8,16 +8,14 @@ use muster_ids::Env;
 use muster_model::allocation::AllocationState;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{Operation, OperationKind};
-use serde_json::json;
 
 use super::claim::{allocated, make};
 use super::release::{give_back, keeps};
 use super::subject::refused;
 use super::swap::successor;
 use crate::allocation::open_release;
-use crate::child;
 use crate::definition::{Step, StepCx, Undo};
-use crate::{StepAction, StepOutcome, Timing};
+use crate::{StepAction, StepOutcome, Timing, child};
 
 pub(super) const RESERVE: Step = Step {
     name: "reserve",
@@ -56,7 +54,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 /// Returns how long to wait in the queue for capacity, if the operation waits. The wait ends before the operation's
 /// deadline, so that the replacement fails with the reason instead of being blocked by the deadline.
 fn wait_until(cx: &StepCx<'_>) -> Option<Timestamp> {
-    let waits = cx.operation.input["wait_for_room"] == json!(true);
+    let waits = cx.operation.input.wait_for_room;
     let until = cx.operation.deadline_at - cx.timing.look * 2;
     (waits && until > cx.now).then_some(until)
 }

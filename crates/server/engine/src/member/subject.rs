@@ -7,6 +7,7 @@ use muster_ids::{AppVersionId, MemberId, TypedId as _};
 use muster_manifest::Manifest;
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure};
+use muster_model::node::Capacity;
 use muster_model::operation::OperationKind;
 
 use crate::{StepCx, StepOutcome};
@@ -26,10 +27,14 @@ pub(super) async fn instance(cx: &StepCx<'_>, member: &Member) -> Result<Instanc
 /// Returns the target release of a member: an upgrade names it; every other operation uses the instance's desired release at
 /// run time, which may differ from that at the time of the request.
 pub(super) fn wanted_version(cx: &StepCx<'_>, instance: &Instance) -> AppVersionId {
-    let named = cx.operation.input["app_version_id"]
-        .as_str()
-        .filter(|_| cx.operation.kind == OperationKind::MemberUpgrade);
-    named.and_then(|text| text.parse().ok()).unwrap_or(instance.app_version_id)
+    let upgrades = cx.operation.kind == OperationKind::MemberUpgrade;
+    cx.operation.input.app_version_id.filter(|_| upgrades).unwrap_or(instance.app_version_id)
+}
+
+/// Returns a declared capacity as amounts of a node's resources.
+pub fn amounts(declared: muster_manifest::Capacity) -> Capacity {
+    let muster_manifest::Capacity { gpus, cpus, memory_mb, disk_mb } = declared;
+    Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
 /// Returns the release that a member runs, or else should run.

@@ -3,12 +3,13 @@
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
-use muster_ids::{MemberId, TypedId as _};
+use muster_ids::TypedId as _;
 use muster_manifest::ReplaceOrder;
 use muster_model::event::Timeline;
 use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{OperationKind, OperationState};
-use serde_json::json;
+use muster_model::operation_input::OperationInput;
+use serde::{Deserialize, Serialize};
 
 use super::add::{ADD, fail_unstarted};
 use super::fence::{cut_off, let_in};
@@ -17,6 +18,7 @@ use super::subject::{instance, manifest_of, refused, running_version, subject};
 use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
+use crate::step_outcome::recorded;
 use crate::{StepAction, StepOutcome, supersede};
 
 pub(super) const SWAP_BEGIN: Step = Step {
@@ -45,26 +47,25 @@ async fn new_first(cx: &StepCx<'_>, old: &Member) -> Result<bool> {
 }
 
 pub(super) async fn successor(cx: &StepCx<'_>) -> Result<Member> {
-    let named = cx.operation.input["successor"].as_str();
-    let id: MemberId = named.and_then(|text| text.parse().ok()).ok_or(StoreError::Corrupt("a successor"))?;
+    let id = cx.operation.input.successor.ok_or(StoreError::Corrupt("a successor"))?;
     cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))
 }
 
 /// The half of a replacement that a step runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Half {
     Come,
     Go,
 }
 
-impl Half {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Come => "come",
-            Self::Go => "go",
-        }
-    }
+/// Output of the first half.
+#[derive(Debug, Serialize, Deserialize)]
+struct Begun {
+    done: Half,
+}
 
+impl Half {
     async fn run(self, cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
         match self {
             Self::Come => come(cx).await,
@@ -82,14 +83,14 @@ fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             (_, true) => Half::Go,
             (false, false) => {
                 let goes = matches!(old.state, MemberState::Removing | MemberState::Removed);
-                if goes && cx.operation.input["inherited"].is_null() {
+                if goes && cx.operation.input.inherited.is_none() {
                     let why =
                         format!("{} is {} by another operation: it is not replaced", old.name, old.state);
                     return Ok(refused(MemberFailure::Cancelled, why).into());
                 }
                 match new_first(cx, &old).await? {
                     true => Half::Come,
-                    false if cx.operation.input["successor_first"] == json!(true) => {
+                    false if cx.operation.input.successor_first => {
                         let why = format!(
                             "{} would stop before {} starts, which this operation does not allow",
                             old.name,
@@ -102,8 +103,8 @@ fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             }
         };
         Ok(match half.run(cx, &old).await? {
-            StepAction::Return(StepOutcome::Done { message, witness, .. }) => {
-                StepOutcome::Done { output: json!({"done": half.as_str()}), message, witness }.into()
+            StepAction::Return(StepOutcome::Done { message, .. }) => {
+                StepOutcome::with(Begun { done: half }).and_message(message).into()
             }
             act => act,
         })
@@ -114,8 +115,10 @@ fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let old = subject(cx).await?;
         // The second half follows from the recorded first half, whatever has happened to the new member since.
-        let done = cx.operation.step("swap_begin").map(|step| step.output["done"].clone());
-        let half = if done == Some(json!(Half::Go.as_str())) { Half::Come } else { Half::Go };
+        let half = match recorded(cx.operation, &SWAP_BEGIN)? {
+            Some(Begun { done: Half::Go }) => Half::Come,
+            _ => Half::Go,
+        };
         half.run(cx, &old).await
     })
 }
@@ -132,10 +135,8 @@ async fn come(cx: &StepCx<'_>) -> Result<StepAction> {
     if new.state == MemberState::Active {
         return Ok(StepOutcome::with_message(format!("{} works", new.name)).into());
     }
-    let asked = &cx.operation.input;
-    let mut input = json!({"app_version_id": asked["app_version_id"], "capacity": asked["capacity"],
-                           "shape": asked["shape"]});
-    input["replaces"] = json!(cx.operation.subject_name);
+    let replaces = Some(cx.operation.subject_name.clone());
+    let input = OperationInput { replaces, ..cx.operation.input.for_new_member() };
     let opened = child::make(cx, "add", child_request(cx, &ADD, &new, input));
     let (now, look) = (cx.now, cx.timing.look);
     Ok(StepAction::commit(move |tx, _| {
@@ -163,8 +164,9 @@ async fn go(cx: &StepCx<'_>, old: &Member) -> Result<StepAction> {
             _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
         });
     }
-    let forced = fenced || cx.operation.input["force"] == json!(true);
-    let mut opened = child::make(cx, "remove", child_request(cx, &REMOVE, old, json!({"force": forced})));
+    let forced = fenced || cx.operation.input.force;
+    let mut opened =
+        child::make(cx, "remove", child_request(cx, &REMOVE, old, OperationInput::forced(forced)));
     opened.deadline_at = cx.now + cx.timing.release;
     // This operation holds the lock on the member; its child works under it.
     opened.exclusive_locks.clear();
@@ -186,7 +188,7 @@ fn child_request<'p>(
     cx: &StepCx<'_>,
     definition: &'p crate::Definition,
     member: &Member,
-    input: serde_json::Value,
+    input: OperationInput,
 ) -> ChildRequest<'p> {
     ChildRequest {
         definition,
@@ -230,7 +232,8 @@ fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
             });
         }
-        let opened = child::make(cx, "undo remove", child_request(cx, &REMOVE, &new, json!({"force": true})));
+        let opened =
+            child::make(cx, "undo remove", child_request(cx, &REMOVE, &new, OperationInput::forced(true)));
         let (now, look, name) = (cx.now, cx.timing.look, new.name);
         Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {

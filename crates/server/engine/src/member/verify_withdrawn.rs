@@ -30,7 +30,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         }
         let instance = instance(cx, &member).await?;
         let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
-        let forced = cx.operation.input["force"] == json!(true);
+        let forced = cx.operation.input.force;
         let declared = match manifest.component(&member.component_key) {
             // A member that never worked is handled by the current release of its instance, which may lack its component.
             None => Vec::new(),
@@ -69,7 +69,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             }
             Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
         };
-        let with_instance = cx.operation.input["with_instance"] == json!(true);
+        let with_instance = cx.operation.input.with_instance;
         match run_numbered(cx, &manifest, &instance, &member, &others).await? {
             Proof::Pending(act) => return Ok(act),
             // The whole instance is removed by force: its remaining dependents are removed later, and then the check passes.
@@ -84,10 +84,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if nothing_declared && let Some(proof) = lost_when_drained(cx, &member).await? {
             evidence.extend(proof);
         }
-        let Evidence { mut checked, node, task, lost } = evidence;
-        checked.extend(unasked);
-        Ok(StepOutcome::with(json!({"checked": checked, "lost": lost, "node_id": node, "task_id": task}))
-            .into())
+        evidence.checked.extend(unasked);
+        Ok(StepOutcome::with(evidence).into())
     })
 }
 

@@ -47,15 +47,11 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
     let each = |meant: Intent| -> Vec<(MemberId, Intent)> {
         cx.operation.items.iter().filter_map(|item| item.id.parse().ok()).map(|id| (id, meant)).collect()
     };
-    let meant = match cx.operation.kind.as_str() {
-        "members.add" => each(Intent::Add),
-        "members.remove" => each(Intent::Remove),
-        "members.replace" => {
-            let successors = cx.operation.input["successors"].as_object().into_iter().flatten();
-            successors
-                .filter_map(|(_, id)| id.as_str()?.parse().ok())
-                .map(|id| (id, Intent::Succeed))
-                .collect()
+    let meant = match cx.operation.kind {
+        OperationKind::MembersAdd => each(Intent::Add),
+        OperationKind::MembersRemove => each(Intent::Remove),
+        OperationKind::MembersReplace => {
+            cx.operation.input.successors.values().map(|id| (*id, Intent::Succeed)).collect()
         }
         _ => Vec::new(),
     };

@@ -4,13 +4,11 @@ use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::{InstanceId, MemberId, TypedId as _};
 use muster_manifest::Verb;
-use serde_json::Value;
 
-use crate::child;
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather, quarantined};
 use crate::member::{definitions_for, manifest_of};
-use crate::{StepAction, StepOutcome};
+use crate::{StepAction, StepOutcome, child};
 
 pub(super) const RUN_ALL: Step = Step {
     name: "run_all",
@@ -33,16 +31,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let id: MemberId =
                 item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
             let member = cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
-            let mut input = cx.operation.input.clone();
-            // Each child has its own successor, retry epoch and purpose.
-            if let Value::Object(object) = &mut input {
-                for key in ["retry_epoch", "for", "inherited"] {
-                    object.remove(key);
-                }
-                if let Some(successors) = object.remove("successors") {
-                    object.insert("successor".to_owned(), successors[item.id.as_str()].clone());
-                }
-            }
+            let input = cx.operation.input.for_item(id);
             planned.push(Planned { member, definition: definitions_for(verb).0, input });
         }
         let at_once = match verb {

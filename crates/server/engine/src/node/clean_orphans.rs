@@ -4,12 +4,13 @@ use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_model::event::EventType;
 use muster_model::task::TaskKind;
-use muster_wire::task::{Details, NodeResource};
+use muster_wire::task::Details;
 use serde_json::json;
 
-use super::compare::{Differences, differences, found};
+use super::compare::{COMPARE, Compared, Differences, find_differences, found};
 use super::subject;
 use crate::definition::{Step, StepCx, Undo};
+use crate::step_outcome::recorded;
 use crate::task::{Ask, Asked, ask};
 use crate::{StepAction, StepOutcome};
 
@@ -24,13 +25,10 @@ pub(super) const CLEAN_ORPHANS: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
-        let corrupt = || StoreError::Corrupt("what an audit found");
-        let seen = cx.operation.step("compare").map(|step| step.output.clone()).unwrap_or_default();
-        let orphans: Vec<NodeResource> =
-            serde_json::from_value(seen["orphans"].clone()).map_err(|_| corrupt())?;
-        let missing: Vec<String> = serde_json::from_value(seen["missing"].clone()).map_err(|_| corrupt())?;
-        let resources = seen["resources"].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-        let wanted = cx.operation.input["repair"].as_bool().unwrap_or(false);
+        let compared: Option<Compared> = recorded(cx.operation, &COMPARE)?;
+        let Compared { resources, differences } = compared.ok_or(StoreError::Corrupt("a comparison"))?;
+        let Differences { orphans, missing } = differences;
+        let wanted = cx.operation.input.repair;
         let path = format!("/v1/nodes/{}", node.id);
         let mut data =
             json!({"name": node.name, "orphans": orphans.len(), "missing": missing.len(), "repaired": false});
@@ -64,7 +62,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Pending(act) => Ok(act),
             Asked::Failed(message) => Ok(StepOutcome::Refused { reason: "verify_failed", message }.into()),
             Asked::Done(_, found) => {
-                let left = differences(cx, &node, &found).await?;
+                let left = find_differences(cx, &node, &found).await?;
                 if !left.orphans.is_empty() {
                     let message = format!("removed, but still present: {}", left.said(found.resources.len()));
                     return Ok(StepOutcome::Refused { reason: "verify_failed", message }.into());

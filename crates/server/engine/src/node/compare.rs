@@ -10,6 +10,7 @@ use muster_model::cell::{Cell, CellState};
 use muster_model::node::Node;
 use muster_model::task::TaskKind;
 use muster_wire::task::{Details, Findings, NodeResource, NodeResourceKind};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::subject;
@@ -35,15 +36,10 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             Asked::Pending(act) => act,
             Asked::Failed(message) => StepOutcome::Refused { reason: "verify_failed", message }.into(),
             Asked::Done(_, found) => {
-                let differences = differences(cx, &node, &found).await?;
-                let output = json!({"resources": found.resources.len(), "orphans": differences.orphans,
-                                    "missing": differences.missing});
-                StepOutcome::Done {
-                    output,
-                    message: Some(differences.said(found.resources.len())),
-                    witness: None,
-                }
-                .into()
+                let differences = find_differences(cx, &node, &found).await?;
+                let said = differences.said(found.resources.len());
+                let compared = Compared { resources: found.resources.len(), differences };
+                StepOutcome::with(compared).and_message(Some(said)).into()
             }
         })
     })
@@ -66,8 +62,17 @@ pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -
     .await
 }
 
+/// Output of the comparison.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Compared {
+    /// Number of resources on the node.
+    pub(super) resources: usize,
+    #[serde(flatten)]
+    pub(super) differences: Differences,
+}
+
 /// Differences between a node and its database rows.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Differences {
     /// Resources without rows.
     pub(super) orphans: Vec<NodeResource>,
@@ -95,7 +100,7 @@ impl Differences {
 }
 
 /// Reads the current rows of the node and compares.
-pub(super) async fn differences(cx: &StepCx<'_>, node: &Node, found: &Findings) -> Result<Differences> {
+pub(super) async fn find_differences(cx: &StepCx<'_>, node: &Node, found: &Findings) -> Result<Differences> {
     let allocations = cx.store.allocation_live_on(node.id).await?;
     let cells = cx.store.cell_live_on(node.id).await?;
     let networks = cx.store.network_on_node(node.id).await?;

@@ -12,17 +12,19 @@ use muster_db::{OperationChild, Result, StoreError, Tx};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, Quorum, ReplaceOrder};
 use muster_model::event::{EventType, Timeline};
-use muster_model::instance::{Component, Health, Instance};
-use muster_model::member::{Member, MemberState};
+use muster_model::instance::{Component, Instance};
+use muster_model::member::{Member, NewMember};
+use muster_model::node::Capacity;
 use muster_model::operation::{Item, ItemState, Operation, OperationState};
+use muster_model::operation_input::{OperationInput, RequestedCapacity};
 use muster_model::quorum::{Need, leaving, quorum_violation, replacing};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::fate::{DrainMode, MemberFate, member_fate};
 use super::subject;
 use crate::child::{self, ChildRequest};
 use crate::definition::{Step, StepCx, Undo};
-use crate::member::{DRAIN, REPLACE, manifest_of};
+use crate::member::{DRAIN, REPLACE, amounts, manifest_of};
 use crate::{StepAction, StepOutcome};
 
 pub(super) const MOVE_MEMBERS: Step = Step {
@@ -97,10 +99,19 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                     let name = moved.operation.subject_name.clone();
                     if let Some(successor) = moved.successor {
                         let (id, instance) = successor;
-                        let (key, at) = (moved.component.key.as_str(), now);
+                        let key = moved.component.key.as_str();
                         let component = tx.component_change_desired(instance.id, key, 0, 1).await?;
-                        let fresh = requested(&instance, &component, id, &moved.operation, at);
-                        tx.member_request(&fresh).await?;
+                        let new = NewMember {
+                            id,
+                            instance: &instance,
+                            component_key: key,
+                            ordinal: component.last_ordinal,
+                            allocation_id: None,
+                            operation_id: moved.operation.id,
+                            correlation_id: &moved.operation.correlation_id,
+                            now,
+                        };
+                        tx.member_request(&Member::requested(new)).await?;
                     }
                     tx.operation_open(&moved.operation).await?;
                     if let Some(item) = items.iter_mut().find(|item| item.id == member) {
@@ -122,7 +133,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 }
 
 pub(super) fn is_forced(cx: &StepCx<'_>) -> bool {
-    cx.operation.input["force"] == json!(true)
+    cx.operation.input.force
 }
 
 /// Ends the step when no replacement is open, or at the deadline. A drain that is not forced is blocked here if members
@@ -210,7 +221,7 @@ fn latest<'c>(
     children: &'c [OperationChild],
     member: MemberId,
 ) -> Option<&'c OperationChild> {
-    let retry_epoch = format!("/{}", cx.operation.input["retry_epoch"].as_i64().unwrap_or(0));
+    let retry_epoch = format!("/{}", cx.operation.input.retry_epoch);
     let last = children.iter().rfind(|child| child.subject_id == member.uuid());
     last.filter(|child| {
         child.state == OperationState::Succeeded
@@ -306,12 +317,18 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
     let (definition, input) = match order {
         // The replacement enforces the order, whatever changes before it starts.
         Some(order) => {
-            let input = json!({"force": false, "successor": successor, "app_version_id": instance.app_version_id,
-                               "capacity": capacity(&wanted, &component), "shape": instance.shape,
-                               "wait_for_room": true, "successor_first": order == ReplaceOrder::NewFirst && !mode.force});
+            let input = OperationInput {
+                successor: Some(successor),
+                app_version_id: Some(instance.app_version_id),
+                capacity: capacity(&wanted, &component).map(RequestedCapacity::Each),
+                shape: Some(instance.shape.clone()),
+                wait_for_room: true,
+                successor_first: order == ReplaceOrder::NewFirst && !mode.force,
+                ..OperationInput::default()
+            };
             (&REPLACE, input)
         }
-        None => (&DRAIN, json!({})),
+        None => (&DRAIN, OperationInput::default()),
     };
     let mut operation = child::make(
         cx,
@@ -340,50 +357,7 @@ async fn plan(cx: &StepCx<'_>, member: &Member, mode: DrainMode) -> Result<Plann
 }
 
 /// Returns the capacity requested for a new member of a component.
-fn capacity(manifest: &Manifest, component: &Component) -> Value {
-    let declared = manifest.component(&component.key).map(|declared| json!(declared.capacity));
-    component.capacity.clone().or(declared).unwrap_or_default()
-}
-
-fn requested(
-    instance: &Instance,
-    component: &Component,
-    id: MemberId,
-    operation: &Operation,
-    at: jiff::Timestamp,
-) -> Member {
-    let operation_id: OperationId = operation.id;
-    Member {
-        id,
-        tenant_id: instance.tenant_id,
-        project_id: instance.project_id,
-        instance_id: instance.id,
-        component_key: component.key.clone(),
-        name: format!("{}-{}-{}", instance.name, component.key, component.last_ordinal),
-        state: MemberState::Requested,
-        health: Health::Unknown,
-        health_message: None,
-        health_incarnation: 0,
-        health_reason: None,
-        health_since: None,
-        free_at: None,
-        allocation_id: None,
-        allocation_made: false,
-        bound_capacity_shape: None,
-        cell_id: None,
-        incarnation: 0,
-        app_version_id: None,
-        adapter_detail: json!({}),
-        failure_reason: None,
-        message: None,
-        fenced: false,
-        active_witness_id: None,
-        drained_witness_id: None,
-        removed_witness_id: None,
-        operation_id: Some(operation_id),
-        correlation_id: operation.correlation_id.clone(),
-        created_at: at,
-        updated_at: at,
-        version: 1,
-    }
+fn capacity(manifest: &Manifest, component: &Component) -> Option<Capacity> {
+    let declared = manifest.component(&component.key).map(|declared| amounts(declared.capacity));
+    component.capacity.or(declared)
 }

@@ -24,7 +24,7 @@ pub(super) const SURVEY: Step = Step {
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let node = subject(cx).await?;
-        let word = cx.operation.input["attest"].as_str().map(str::to_owned);
+        let word = cx.operation.input.attest.clone();
         let mut witness = Witness {
             id: cx.env.id(),
             subject_id: node.id.uuid(),

@@ -9,13 +9,14 @@ use muster_ids::{
 use muster_model::app::{App, AppVersion, Audience, Entitlement};
 use muster_model::artifact::{ArtifactState, Change};
 use muster_model::identity::ServiceAccount;
-use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
-use muster_model::member::{Member, MemberState};
+use muster_model::instance::{Component, Health, Instance, InstanceState, NewInstance, RepairMode};
+use muster_model::member::{Member, MemberState, NewMember};
 use muster_model::operation::{Item, ItemState, Operation, OperationKind, OperationState};
+use muster_model::operation_input::OperationInput;
 use muster_model::{Labels, Project};
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{Rig, input_of};
 
 /// Fixture of every test: an app with two releases, and the account of its adapter.
 #[derive(Debug, Clone, Copy)]
@@ -195,40 +196,17 @@ impl Rig {
     }
 
     fn member_row(&self, instance: &Instance, key: &str, ordinal: i64) -> Member {
-        let now = self.env.now();
-        Member {
+        let new = NewMember {
             id: self.env.id(),
-            tenant_id: instance.tenant_id,
-            project_id: instance.project_id,
-            instance_id: instance.id,
-            component_key: key.to_owned(),
-            name: format!("{}-{key}-{ordinal}", instance.name),
-            state: MemberState::Requested,
-            health: Health::Unknown,
-            health_message: None,
-            health_incarnation: 0,
-            health_reason: None,
-            health_since: None,
-            free_at: None,
+            instance,
+            component_key: key,
+            ordinal,
             allocation_id: None,
-            allocation_made: false,
-            bound_capacity_shape: None,
-            cell_id: None,
-            incarnation: 0,
-            app_version_id: None,
-            adapter_detail: json!({}),
-            failure_reason: None,
-            message: None,
-            fenced: false,
-            active_witness_id: None,
-            drained_witness_id: None,
-            removed_witness_id: None,
-            operation_id: None,
-            correlation_id: "c".to_owned(),
-            created_at: now,
-            updated_at: now,
-            version: 1,
-        }
+            operation_id: self.env.id(),
+            correlation_id: "c",
+            now: self.env.now(),
+        };
+        Member { operation_id: None, ..Member::requested(new) }
     }
 
     /// Inserts new members of a component; `more` is the change of its desired count.
@@ -268,7 +246,7 @@ impl Rig {
                 timeline: muster_model::event::Timeline::default(),
                 asked_by: self.asked(),
                 correlation_id: "c".to_owned(),
-                input,
+                input: input_of(input),
                 deadline_at: now + SignedDuration::from_secs(300),
                 parent_id: None,
                 now,
@@ -299,9 +277,9 @@ impl Rig {
             let instance = self.app_instance(member.instance_id).await;
             let more = i64::from(member.never_worked());
             let new = self.rows(&mut tx, &instance, &member.component_key, 1, more).await.remove(0);
-            let said = operation.input.as_object_mut().unwrap();
-            said.insert("successor".to_owned(), json!(new.id));
-            said.extend(adding(self).as_object().unwrap().clone());
+            let OperationInput { force, successor_first, .. } = operation.input;
+            operation.input =
+                OperationInput { force, successor_first, successor: Some(new.id), ..input_of(adding(self)) };
         }
         if takes_over {
             for old in &under_way {
@@ -391,10 +369,8 @@ impl Rig {
             let more = named.iter().filter(|member| member.never_worked()).count();
             let more = i64::try_from(more).unwrap();
             let new = self.rows(&mut tx, &instance, "unit", count, more).await;
-            let pairs = named.iter().zip(&new).map(|(old, new)| (old.id.to_string(), json!(new.id)));
-            let said = operation.input.as_object_mut().unwrap();
-            said.insert("successors".to_owned(), Value::Object(pairs.collect()));
-            said.extend(adding(self).as_object().unwrap().clone());
+            let successors = named.iter().zip(&new).map(|(old, new)| (old.id, new.id)).collect();
+            operation.input = OperationInput { successors, ..input_of(adding(self)) };
         }
         tx.operation_open(&operation).await.unwrap();
         tx.commit().await.unwrap();
@@ -408,41 +384,19 @@ impl Rig {
         let (tenant_id, project_id) = (self.project.tenant_id, self.project.id);
         let mut tx = self.store.begin().await.unwrap();
         let network = tx.network_ensure(self.env.id(), tenant_id, project_id, name, now).await.unwrap();
-        let mut instance = Instance {
+        let new = NewInstance {
             id: self.env.id(),
             tenant_id,
             project_id,
             app_id: self.catalog.app,
-            app: "pair".to_owned(),
             app_version_id: self.catalog.versions[0],
-            previous_version_id: None,
-            previous_config: None,
-            name: name.to_owned(),
-            labels: Labels::new(),
-            config: json!({}),
             operator_account_id: self.catalog.account,
             network_id: network.id,
-            topology_mode: None,
-            shape: "gpu_slice".to_owned(),
-            state: InstanceState::Created,
-            health: Health::Unknown,
-            health_message: None,
-            health_since: None,
-            repair: RepairMode::Off,
-            repairs: Vec::new(),
-            protected: false,
-            expires_at: None,
-            reason: None,
-            message: None,
-            running_witness_id: None,
-            stopped_witness_id: None,
-            operation_id: None,
-            reconcile_due_at: None,
-            reconciled_at: None,
-            created_at: now,
-            updated_at: now,
-            version: 1,
+            name: name.to_owned(),
+            now,
         };
+        let mut instance =
+            Instance { app: "pair".to_owned(), repair: RepairMode::Off, ..Instance::requested(new) };
         let mut operation = self.opened_app(
             &instance::CREATE,
             ("instance", instance.id.uuid(), name),

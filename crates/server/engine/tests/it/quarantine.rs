@@ -36,9 +36,8 @@ stories! {
 /// Returns the platform's open operation of this kind that finishes what `left` left.
 async fn remainder(rig: &Rig, left: OperationId, kind: &str, subject: uuid::Uuid) -> Operation {
     let open = rig.store.operation_open_on(subject).await.unwrap();
-    let of = |operation: &&Operation| {
-        operation.kind.as_str() == kind && operation.input["quarantined"] == json!(left)
-    };
+    let of =
+        |operation: &&Operation| operation.kind.as_str() == kind && operation.input.quarantined == Some(left);
     let rest = open.iter().find(of).cloned().unwrap_or_else(|| panic!("no operation finishes it: {open:#?}"));
     assert_eq!((rest.asked_by.kind.as_str(), rest.parent_id), ("platform", None));
     rest

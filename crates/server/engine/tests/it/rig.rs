@@ -15,6 +15,7 @@ use muster_model::audit::Actor;
 use muster_model::cell::{Cell, NodePort, free_host};
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::operation::{Operation, OperationState};
+use muster_model::operation_input::OperationInput;
 use muster_model::{Labels, Project, Tenant};
 use muster_testkit::Database;
 use serde_json::{Value, json};
@@ -229,7 +230,7 @@ impl Rig {
                 timeline: muster_model::event::Timeline::default(),
                 asked_by: self.asked(),
                 correlation_id: "c".to_owned(),
-                input,
+                input: input_of(input),
                 deadline_at,
                 parent_id: None,
                 now: self.env.now(),
@@ -432,4 +433,9 @@ impl Rig {
     pub(crate) fn kill_at(&self, point: &str) {
         self.engine.points.arm(point, Strike::Die, 1);
     }
+}
+
+/// Parses the input of an operation.
+pub(crate) fn input_of(input: Value) -> OperationInput {
+    serde_json::from_value(input).expect("an input of an operation")
 }

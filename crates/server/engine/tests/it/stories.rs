@@ -7,6 +7,7 @@ use muster_engine::{definition, resolve, supersede};
 use muster_model::allocation::{AllocationShape, AllocationState, FailureReason};
 use muster_model::node::{Capacity, SlotState};
 use muster_model::operation::{ItemState, OperationState, ResolveAction, StepState};
+use muster_model::operation_input::OperationInput;
 use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::Database;
@@ -203,7 +204,7 @@ async fn release_now(rig: &Rig, id: muster_ids::AllocationId) -> muster_ids::Ope
             timeline: muster_model::event::Timeline::default(),
             asked_by: rig.asked(),
             correlation_id: "c".to_owned(),
-            input: json!({}),
+            input: OperationInput::default(),
             deadline_at: now + TIMING.release,
             parent_id: None,
             now,
@@ -229,7 +230,7 @@ async fn a_release_takes_over_from_a_create(rig: &mut Rig) {
     assert_eq!(old.state, OperationState::Superseded);
     let new = rig.operation(release).await;
     assert_eq!(new.supersedes, Some(create));
-    assert_eq!(new.input["inherited"]["effects"][0]["step"], "claim", "its journal is inherited");
+    assert_eq!(new.input.inherited.unwrap().effects[0].step, "claim", "its journal is inherited");
     // The engine working on the old one is fenced.
     assert_eq!(rig.engine.work(stale).await, muster_engine::Tick::Fenced);
     assert_eq!(rig.engine.fenced(), 1);

@@ -3,6 +3,7 @@
 use muster_ids::Env;
 use muster_model::audit::Actor;
 use muster_model::operation::{Operation, OperationKind, OperationState};
+use muster_model::operation_input::OperationInput;
 use muster_testkit::{Fixture, Kit};
 use serde_json::json;
 
@@ -27,7 +28,7 @@ async fn a_page_of_large_operations_ends_by_its_bytes() {
             asked_by: Actor { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
             correlation_id: "c-1".to_owned(),
             state: OperationState::Accepted,
-            input: json!({"config": "x".repeat(1_000_000)}),
+            input: OperationInput { config: Some(json!("x".repeat(1_000_000))), ..OperationInput::default() },
             exclusive_locks: Vec::new(),
             shared_locks: Vec::new(),
             steps: Vec::new(),

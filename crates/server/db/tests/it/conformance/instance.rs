@@ -5,8 +5,8 @@ use muster_ids::TypedId as _;
 use muster_model::app::Audience;
 use muster_model::instance::{Component, Health, Instance, InstanceState};
 use muster_model::member::{Member, MemberState};
+use muster_model::node::Capacity;
 use muster_model::witness::Transition;
-use serde_json::json;
 
 use crate::made::catalog::{granted, launched, member, offered, published};
 use crate::made::{FIRST, at, fleet, id, is_conflict, is_gone, is_stale, put, same, selector};
@@ -271,12 +271,10 @@ async fn a_component_counts_what_is_wanted_and_numbers_names(store: Store) {
     assert_eq!((fewer.desired, fewer.last_ordinal), (0, 5), "a name is never used again");
     assert!(want("worker", -1, 0).await.is_err(), "fewer than none");
     is_gone(want("cook", 1, 1).await);
-    let capacity = json!({"cpus": 4});
-    put(&store, async |tx| tx.component_place(asked.id, "head", Some(capacity.clone()), None).await)
-        .await
-        .unwrap();
+    let capacity = Capacity { cpus: 4, ..Capacity::default() };
+    put(&store, async |tx| tx.component_place(asked.id, "head", Some(capacity), None).await).await.unwrap();
     let all = store.component_list(asked.id).await.unwrap();
-    assert_eq!((all[0].key.as_str(), all[0].desired, all[0].capacity.clone()), ("head", 0, Some(capacity)));
+    assert_eq!((all[0].key.as_str(), all[0].desired, all[0].capacity), ("head", 0, Some(capacity)));
     assert_eq!(all[1].key, "worker");
     same(&put(&store, async |tx| tx.component_list_now(asked.id).await).await.unwrap(), &all);
     // Operations with a lock on an instance are found by its id, exclusive or shared.

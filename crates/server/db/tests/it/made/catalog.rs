@@ -4,8 +4,8 @@ use muster_db::{Result, Store};
 use muster_model::adapter::{Adapter, AdapterStep, AdapterStepState, AdapterVerb};
 use muster_model::app::{App, AppVersion, Audience, Entitlement};
 use muster_model::artifact::{ArtifactState, Change};
-use muster_model::instance::{Health, Instance, InstanceState, RepairMode};
-use muster_model::member::{Member, MemberState};
+use muster_model::instance::{Instance, InstanceState, NewInstance};
+use muster_model::member::{Member, NewMember};
 use muster_model::{Labels, Project, ServiceAccount};
 use serde_json::json;
 
@@ -129,41 +129,17 @@ pub(crate) async fn launched(
 ) -> Instance {
     let (tenant, place) = (project.tenant_id, project.id);
     let network = put(store, async |tx| tx.network_ensure(id(), tenant, place, "default", at(0)).await);
-    let instance = Instance {
+    let instance = Instance::requested(NewInstance {
         id: id(),
         tenant_id: tenant,
         project_id: place,
         app_id: version.app_id,
-        app: String::new(),
         app_version_id: version.id,
-        previous_version_id: None,
-        previous_config: None,
-        name: name.to_owned(),
-        labels: Labels::new(),
-        config: json!({}),
         operator_account_id: account.id,
         network_id: network.await.unwrap().id,
-        topology_mode: None,
-        shape: "gpu_slice".to_owned(),
-        state: InstanceState::Created,
-        health: Health::Unknown,
-        health_message: None,
-        health_since: None,
-        repair: RepairMode::Propose,
-        repairs: Vec::new(),
-        protected: false,
-        expires_at: None,
-        reason: None,
-        message: None,
-        running_witness_id: None,
-        stopped_witness_id: None,
-        operation_id: None,
-        reconcile_due_at: None,
-        reconciled_at: None,
-        created_at: at(0),
-        updated_at: at(0),
-        version: 1,
-    };
+        name: name.to_owned(),
+        now: at(0),
+    });
     put(store, async |tx| tx.instance_request(&instance).await).await.unwrap();
     instance
 }
@@ -182,39 +158,17 @@ pub(crate) async fn stopped(store: &Store, instance: &Instance) {
 
 /// Creates a member that runs this release, as far as the database knows.
 pub(crate) async fn member(store: &Store, instance: &Instance, version: &AppVersion, name: &str) -> Member {
-    let asked = Member {
+    let new = NewMember {
         id: id(),
-        tenant_id: instance.tenant_id,
-        project_id: instance.project_id,
-        instance_id: instance.id,
-        component_key: "worker".to_owned(),
-        name: name.to_owned(),
-        state: MemberState::Requested,
-        health: Health::Unknown,
-        health_message: None,
-        health_incarnation: 0,
-        health_reason: None,
-        health_since: None,
-        free_at: None,
+        instance,
+        component_key: "worker",
+        ordinal: 1,
         allocation_id: None,
-        allocation_made: false,
-        bound_capacity_shape: None,
-        cell_id: None,
-        incarnation: 0,
-        app_version_id: None,
-        adapter_detail: json!({}),
-        failure_reason: None,
-        message: None,
-        fenced: false,
-        active_witness_id: None,
-        drained_witness_id: None,
-        removed_witness_id: None,
-        operation_id: None,
-        correlation_id: "c-1".to_owned(),
-        created_at: at(0),
-        updated_at: at(0),
-        version: 1,
+        operation_id: id(),
+        correlation_id: "c-1",
+        now: at(0),
     };
+    let asked = Member { name: name.to_owned(), operation_id: None, ..Member::requested(new) };
     let runs = Member { app_version_id: Some(version.id), ..asked.clone() };
     put(store, async |tx| {
         tx.member_request(&asked).await?;

@@ -6,6 +6,7 @@ use muster_model::allocation::Allocation;
 use muster_model::audit::Actor;
 use muster_model::node::{Capacity, Slot, SlotState};
 use muster_model::operation::{Operation, OperationKind, OperationState, StepRecord};
+use muster_model::operation_input::OperationInput;
 use muster_model::placement::Fit;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
@@ -156,7 +157,7 @@ pub(crate) fn operation(subject: Uuid, exclusive_locks: &[Uuid]) -> Operation {
         asked_by: Actor { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
         correlation_id: "c-1".to_owned(),
         state: OperationState::Accepted,
-        input: json!({"gpus": 1}),
+        input: OperationInput::because("a test"),
         exclusive_locks: exclusive_locks.to_vec(),
         shared_locks: Vec::new(),
         steps: vec![StepRecord::pending("claim"), StepRecord::pending("prepare")],

@@ -9,10 +9,8 @@ mod starts;
 mod steps;
 mod tokens;
 
-use jiff::Timestamp;
 use muster_ids::{Env, TypedId as _};
-use muster_model::Labels;
-use muster_model::instance::{Health, Instance, InstanceState, RepairMode};
+use muster_model::instance::{Instance, InstanceState, NewInstance};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::{Answer, Client, Database, Fixture, Kit};
 use serde_json::{Value, json};
@@ -190,42 +188,18 @@ impl Catalog {
         let store = self.kit.store();
         let mut tx = store.begin().await.unwrap();
         let network = tx.network_ensure(env.id(), tenant, project, "default", env.now()).await.unwrap();
-        let now: Timestamp = env.now();
-        let instance = Instance {
+        let new = NewInstance {
             id: env.id(),
             tenant_id: tenant,
             project_id: project,
             app_id: id("app_id").parse().unwrap(),
-            app: id("app"),
             app_version_id: version.parse().unwrap(),
-            previous_version_id: None,
-            previous_config: None,
-            name: name.to_owned(),
-            labels: Labels::new(),
-            config,
             operator_account_id: id("operator_account_id").parse().unwrap(),
             network_id: network.id,
-            topology_mode: None,
-            shape: "gpu_slice".to_owned(),
-            state: InstanceState::Created,
-            health: Health::Unknown,
-            health_message: None,
-            health_since: None,
-            repair: RepairMode::Propose,
-            repairs: Vec::new(),
-            protected: false,
-            expires_at: None,
-            reason: None,
-            message: None,
-            running_witness_id: None,
-            stopped_witness_id: None,
-            operation_id: None,
-            reconcile_due_at: None,
-            reconciled_at: None,
-            created_at: now,
-            updated_at: now,
-            version: 1,
+            name: name.to_owned(),
+            now: env.now(),
         };
+        let instance = Instance { app: id("app"), config, ..Instance::requested(new) };
         tx.instance_request(&instance).await.unwrap();
         tx.commit().await.unwrap();
         instance

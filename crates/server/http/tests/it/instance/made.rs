@@ -2,10 +2,9 @@
 
 use jiff::SignedDuration;
 use muster_ids::{Env, InstanceId, MemberId, TypedId as _};
-use muster_model::Labels;
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
-use muster_model::instance::{Component, Health, Instance, InstanceState, RepairMode};
-use muster_model::member::{Member, MemberState};
+use muster_model::instance::{Component, Health, Instance, InstanceState, NewInstance};
+use muster_model::member::{Member, MemberState, NewMember};
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::{Fixture, Kit};
@@ -40,41 +39,17 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
     let mut tx = store.begin().await.unwrap();
     let network = tx.network_ensure(env.id(), project.tenant_id, project.id, "farm", now).await.unwrap();
     let (id, member_id): (InstanceId, MemberId) = (env.id(), env.id());
-    let mut instance = Instance {
+    let mut instance = Instance::requested(NewInstance {
         id,
         tenant_id: project.tenant_id,
         project_id: project.id,
         app_id: fixture.id("app").parse().unwrap(),
-        app: String::new(),
         app_version_id: fixture.id("app_version").parse().unwrap(),
-        previous_version_id: None,
-        previous_config: None,
-        name: "farm".to_owned(),
-        labels: Labels::new(),
-        config: json!({}),
         operator_account_id: fixture.id("account_with_grant").parse().unwrap(),
         network_id: network.id,
-        topology_mode: None,
-        shape: "gpu_slice".to_owned(),
-        state: InstanceState::Created,
-        health: Health::Unknown,
-        health_message: None,
-        health_since: None,
-        repair: RepairMode::Propose,
-        repairs: Vec::new(),
-        protected: false,
-        expires_at: None,
-        reason: None,
-        message: None,
-        running_witness_id: None,
-        stopped_witness_id: None,
-        operation_id: None,
-        reconcile_due_at: None,
-        reconciled_at: None,
-        created_at: now,
-        updated_at: now,
-        version: 1,
-    };
+        name: "farm".to_owned(),
+        now,
+    });
     tx.instance_request(&instance).await.unwrap();
     let runs = witness(&env, id.uuid(), Transition::Running);
     tx.witness_insert(&runs).await.unwrap();
@@ -93,39 +68,17 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
     };
     tx.component_request(&component).await.unwrap();
     let works = witness(&env, member_id.uuid(), Transition::Active);
-    let mut member = Member {
+    let new = NewMember {
         id: member_id,
-        tenant_id: project.tenant_id,
-        project_id: project.id,
-        instance_id: id,
-        component_key: "worker".to_owned(),
-        name: "farm-worker-1".to_owned(),
-        state: MemberState::Requested,
-        health: Health::Healthy,
-        health_message: None,
-        health_incarnation: 0,
-        health_reason: None,
-        health_since: None,
-        free_at: None,
+        instance: &instance,
+        component_key: "worker",
+        ordinal: 1,
         allocation_id: None,
-        allocation_made: false,
-        bound_capacity_shape: None,
-        cell_id: None,
-        incarnation: 0,
-        app_version_id: None,
-        adapter_detail: json!({}),
-        failure_reason: None,
-        message: None,
-        fenced: false,
-        active_witness_id: None,
-        drained_witness_id: None,
-        removed_witness_id: None,
-        operation_id: None,
-        correlation_id: "made".to_owned(),
-        created_at: now,
-        updated_at: now,
-        version: 1,
+        operation_id: env.id(),
+        correlation_id: "made",
+        now,
     };
+    let mut member = Member { health: Health::Healthy, operation_id: None, ..Member::requested(new) };
     tx.member_request(&member).await.unwrap();
     tx.witness_insert(&works).await.unwrap();
     for state in [MemberState::Provisioning, MemberState::Joining, MemberState::Active] {
