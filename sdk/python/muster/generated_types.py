@@ -1790,7 +1790,7 @@ class Granted(TypedDict):
     permissions: list[str]
 
 
-# Health.
+# Health: a second axis besides the state.
 Health: TypeAlias = Literal["healthy", "degraded", "unhealthy", "unknown"]
 
 
@@ -3297,7 +3297,7 @@ ResolveAction: TypeAlias = Literal["retry", "compensate", "accept_partial", "aba
 Restart: TypeAlias = Literal["never", "on_failure", "always"]
 
 
-# A role.
+# Role of a user. Service accounts have allow lists instead.
 Role: TypeAlias = Literal["platform_operator", "tenant_admin", "project_admin", "project_viewer"]
 
 
@@ -3960,7 +3960,7 @@ class Step(TypedDict):
 StepState: TypeAlias = Literal["pending", "running", "done", "failed", "undoing", "undone", "skipped"]
 
 
-# Node selection strategy.
+# How nodes are filled: one after the other, or evenly.
 Strategy: TypeAlias = Literal["pack", "spread"]
 
 
@@ -4190,7 +4190,7 @@ class Topology(TypedDict):
     components: list[Component]
 
 
-# Trust level of its signatures.
+# Trust in an artifact's signatures.
 Trust: TypeAlias = Literal["trusted", "unsigned", "untrusted"]
 
 

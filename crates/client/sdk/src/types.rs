@@ -2154,7 +2154,7 @@ pub struct Granted {
     ///Permissions of the app's adapter in the project.
     pub permissions: Vec<String>,
 }
-///Health.
+///Health: a second axis besides the state.
 #[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Health {
     #[serde(rename = "healthy")]
@@ -4041,7 +4041,7 @@ impl ::std::fmt::Display for Restart {
         }
     }
 }
-///A role.
+///Role of a user. Service accounts have allow lists instead.
 #[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Role {
     #[serde(rename = "platform_operator")]
@@ -4852,7 +4852,7 @@ impl ::std::fmt::Display for StepState {
         }
     }
 }
-///Node selection strategy.
+///How nodes are filled: one after the other, or evenly.
 #[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Strategy {
     #[serde(rename = "pack")]
@@ -5154,7 +5154,7 @@ pub struct Topology {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
 }
-///Trust level of its signatures.
+///Trust in an artifact's signatures.
 #[derive(Deserialize, Serialize, Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Trust {
     #[serde(rename = "trusted")]

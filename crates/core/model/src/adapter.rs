@@ -10,7 +10,7 @@ use crate::Scope;
 use crate::state::states;
 
 states! {
-    /// Verb of an adapter step.
+    /// Verb of an adapter step. Each must be idempotent.
     AdapterVerb {
         /// Join a member.
         Join = "join" => [];
@@ -22,7 +22,7 @@ states! {
         Resume = "resume" => [];
         /// Withdraw a member that is being removed.
         Remove = "remove" => [];
-        /// Reconcile an instance and report the health of its members.
+        /// Inspect an instance, repair what the adapter is responsible for, and report member health.
         Reconcile = "reconcile" => [];
     }
 }
@@ -36,7 +36,7 @@ states! {
         Leased = "leased" => [Queued, Done, Failed, Cancelled];
         /// The adapter reported success.
         Done = "done" => [];
-        /// The adapter reported failure.
+        /// The adapter reported a permanent failure.
         Failed = "failed" => [];
         /// It is no longer needed.
         Cancelled = "cancelled" => [];

@@ -22,7 +22,7 @@ states! {
         Active = "active" => [Provisioning, Releasing];
         /// Its sandbox is being destroyed.
         Releasing = "releasing" => [Wiping, Released, Failed];
-        /// Its sandbox is gone, and its resources are being wiped.
+        /// Its sandbox is removed; its devices and disks are being wiped.
         Wiping = "wiping" => [Released, Failed];
         /// Nothing of it is left, verified or attested.
         Released = "released" => [];

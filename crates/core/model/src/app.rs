@@ -10,7 +10,7 @@ use crate::state::states;
 use crate::{Labels, Scope};
 
 states! {
-    /// Audience of an app in the catalog.
+    /// Visibility of an app in the catalog.
     Audience {
         /// The publishing project.
         Project = "project" => [];

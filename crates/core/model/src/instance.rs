@@ -27,7 +27,7 @@ states! {
         Stopping = "stopping" => [Stopped, Failed];
         /// Nothing of it is left, verified or attested.
         Stopped = "stopped" => [];
-        /// It did not start, or cannot continue. It never runs again, and is decommissioned like any other.
+        /// Did not start, or cannot continue: it never runs again, and can be decommissioned like any other.
         Failed = "failed" => [Stopping];
     }
 }
@@ -44,21 +44,21 @@ states! {
     Health {
         /// Healthy.
         Healthy = "healthy" => [];
-        /// It works with limitations.
+        /// Works, with something missing.
         Degraded = "degraded" => [];
         /// It does not work.
         Unhealthy = "unhealthy" => [];
-        /// Not known.
+        /// No recent information.
         Unknown = "unknown" => [];
     }
 }
 
 states! {
-    /// Reaction to a failed member.
+    /// Repair policy for failed members.
     RepairMode {
         /// None.
         Off = "off" => [];
-        /// Propose a replacement.
+        /// Propose a replacement for a person to decide on.
         Propose = "propose" => [];
         /// Open a replacement automatically, until the circuit breaker opens.
         Automatic = "automatic" => [];

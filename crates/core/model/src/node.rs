@@ -7,9 +7,10 @@ use serde_json::Value;
 use crate::Labels;
 use crate::state::states;
 
+// The database derives it from the facts besides it (approved, cordoned, draining, unreachable since, retired), so that they
+// can never disagree.
 states! {
-    /// State of a node. The database derives it from the facts besides it (approved, cordoned, draining, unreachable since,
-    /// retired), so that they can never disagree.
+    /// State of a node.
     NodeState {
         /// It has joined, and waits for an operator's approval.
         Enrolling = "enrolling" => [Ready, Cordoned, Draining, Unreachable, Retired];
@@ -33,7 +34,7 @@ states! {
         Discovered = "discovered" => [Approved, Quarantined, Retired];
         /// An operator approved it: it can be claimed.
         Approved = "approved" => [Quarantined, Retired];
-        /// It could not be verified, and cannot be claimed.
+        /// Not verified, or set aside by an operator; it cannot be claimed.
         Quarantined = "quarantined" => [Approved, Retired];
         /// It is gone.
         Retired = "retired" => [];

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use muster_ids::{OperationId, ProjectId, TenantId, WitnessId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Scope;
@@ -23,7 +24,7 @@ states! {
         Verifying = "verifying" => [Running, Compensating, Blocked, Succeeded, Partial, Failed, Superseded];
         /// Its effects are being rolled back.
         Compensating = "compensating" => [Blocked, Partial, Failed, Cancelled, Superseded];
-        /// It is stuck: it states why, which role can unblock it and when it escalates.
+        /// It needs attention: `blocked` names the reason, the party that can unblock it and the escalation time.
         Blocked = "blocked" => [Running, Verifying, Compensating, Partial, Failed, Cancelled, Superseded];
         /// Done and verified.
         Succeeded = "succeeded" => [];
@@ -76,8 +77,8 @@ states! {
     }
 }
 
-/// Action on a blocked operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Actions on a blocked operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResolveAction {
     /// Retry the step.
@@ -86,7 +87,7 @@ pub enum ResolveAction {
     Compensate,
     /// Accept the partial result.
     AcceptPartial,
-    /// Abandon; resources that cannot be verified stay quarantined.
+    /// Give up. Unverified resources stay quarantined, and an operator's statement replaces the evidence.
     Abandon,
 }
 

@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use muster_ids::{RoleBindingId, UserId};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::Scope;
 
 /// Role of a user. Service accounts have allow lists instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Runs the platform: nodes, tenants, prices; no access to tenants' cells or secrets.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use muster_ids::{CellId, InstanceId, ProjectId, RepositoryId, RuntimeSecretId, SecretId, TenantId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Scope;
@@ -55,8 +55,10 @@ impl ProjectSecret {
     }
 }
 
-/// Purpose of a runtime secret: a closed list. `docs/decisions` explains these two, and the requirements for a third.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+// `docs/decisions` explains these two, and the requirements for a third.
+/// Purpose of a runtime secret, from a closed list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Read one repository of the registry, for one incarnation of one cell, for an hour.
     ArtifactPull,

@@ -2,11 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::WebhookId;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{Labels, Scope};
 
 /// Delivery state of a webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum WebhookState {
     /// Events are delivered.
     Enabled,

@@ -11,9 +11,9 @@ states! {
     WitnessKind {
         /// The platform collected the evidence itself.
         Witnessed = "witnessed" => [];
-        /// An operator attests in place of evidence that cannot be had.
+        /// An operator's statement replaces evidence that cannot be collected.
         Attested = "attested" => [];
-        /// The checks could not run, because an agent proved that the cell, in that exact incarnation, is dead. Only for
+        /// The checks could not run: the node's agent proved that the cell is dead, in that exact incarnation. Only for
         /// `drained` and `removed`.
         Lost = "lost" => [];
     }

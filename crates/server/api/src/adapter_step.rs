@@ -13,42 +13,10 @@ use crate::member::MemberState;
 use crate::shape::{Object, page};
 use crate::{Endpoint, shape};
 
+pub use muster_model::adapter::{AdapterStepState, AdapterVerb};
+
 /// Version of the adapter contract that this platform supports.
 pub const CONTRACT: i64 = 1;
-
-/// Verb of an adapter step. Each must be idempotent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AdapterVerb {
-    /// Add a member to the app.
-    Join,
-    /// Undo a join, also one that never finished.
-    Leave,
-    /// Drain a member.
-    Drain,
-    /// Return a drained member to service.
-    Resume,
-    /// Forget a member that is being removed.
-    Remove,
-    /// Inspect an instance, repair what the adapter is responsible for, and report member health.
-    Reconcile,
-}
-
-/// State of an adapter step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AdapterStepState {
-    /// Waiting for an adapter.
-    Queued,
-    /// Leased by an adapter until the lease expires.
-    Leased,
-    /// The adapter reported completion.
-    Done,
-    /// The adapter reported a permanent failure.
-    Failed,
-    /// No longer needed.
-    Cancelled,
-}
 
 /// A step that an adapter carries out.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

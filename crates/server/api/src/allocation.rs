@@ -10,38 +10,8 @@ use crate::operation::{Started, Witness, WitnessKind};
 use crate::shape::{Labels, page};
 use crate::{Endpoint, shape};
 
-/// State of an allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AllocationState {
-    /// Requested, not started.
-    Requested,
-    /// Selecting a node, or queued for one.
-    Placing,
-    /// Its sandbox is being provisioned on the node.
-    Provisioning,
-    /// Provisioned and witnessed.
-    Active,
-    /// Its sandbox is being destroyed.
-    Releasing,
-    /// Its sandbox is removed; its devices and disks are being wiped.
-    Wiping,
-    /// Nothing of it is left; witnessed or attested.
-    Released,
-    /// It was never created, and nothing of it is left.
-    Failed,
-}
-
-/// Node selection strategy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Strategy {
-    /// Prefer the node with the fewest GPUs left over.
-    #[default]
-    Pack,
-    /// Prefer the node with the most GPUs left over.
-    Spread,
-}
+pub use muster_model::allocation::AllocationState;
+pub use muster_model::placement::Strategy;
 
 /// An allocation.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -11,17 +11,7 @@ use crate::shape::{Labels, Object, page};
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
-/// Visibility of an app in the catalog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Audience {
-    /// The project that publishes it.
-    Project,
-    /// Every project of that tenant.
-    Tenant,
-    /// Every project on the platform.
-    Everyone,
-}
+pub use muster_model::app::Audience;
 
 /// An entry of the catalog.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

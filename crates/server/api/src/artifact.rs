@@ -9,45 +9,7 @@ use crate::shape::{Labels, page};
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
-/// Kind of content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ArtifactKind {
-    /// An image, or an index of images.
-    Oci,
-    /// Files: weights, data sets, scripts, tarballs.
-    Blob,
-}
-
-/// Lifecycle state of an artifact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ArtifactState {
-    /// Published only.
-    Draft,
-    /// Passed lint, trust and, if the project requires it, a smoke test.
-    Staged,
-    /// Given to a percentage of starts.
-    Canary,
-    /// Used for starts by default.
-    Active,
-    /// Superseded: nothing new starts from it, running cells continue, and a rollback may use it.
-    Deprecated,
-    /// No longer used.
-    Retired,
-}
-
-/// Trust level of its signatures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// Signed by one of the project's keys.
-    Trusted,
-    /// No signature.
-    Unsigned,
-    /// Signed, but no signature is valid here.
-    Untrusted,
-}
+pub use muster_model::artifact::{ArtifactKind, ArtifactState, Trust};
 
 /// Result of signature verification.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

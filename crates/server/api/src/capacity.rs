@@ -6,6 +6,8 @@ use utoipa::ToSchema;
 
 use crate::{Endpoint, shape};
 
+pub use muster_model::allocation::AllocationShape;
+
 /// Amounts of a node's resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {
@@ -17,16 +19,6 @@ pub struct Capacity {
     pub memory_mb: i64,
     /// Disk in MiB.
     pub disk_mb: i64,
-}
-
-/// Shape of an allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AllocationShape {
-    /// A whole node, exclusively.
-    Baremetal,
-    /// Some of a node's GPUs.
-    GpuSlice,
 }
 
 /// A capacity query.

@@ -11,23 +11,7 @@ use crate::operation::Started;
 use crate::shape::{Labels, page};
 use crate::{Endpoint, shape};
 
-/// State of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CellState {
-    /// Requested, not started.
-    Requested,
-    /// Being created, with its services starting.
-    Provisioning,
-    /// Created, with all services ready; witnessed.
-    Running,
-    /// Being destroyed.
-    Destroying,
-    /// Nothing of it is left; witnessed or attested.
-    Destroyed,
-    /// It was never created, and nothing of it is left.
-    Failed,
-}
+pub use muster_model::cell::CellState;
 
 /// A cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

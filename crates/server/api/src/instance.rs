@@ -13,49 +13,7 @@ use crate::operation::Started;
 use crate::shape::{Labels, Object, page};
 use crate::{Endpoint, shape};
 
-/// State of an instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum InstanceState {
-    /// Requested, not started.
-    Created,
-    /// Members are being added.
-    Starting,
-    /// Every component has at least its required number of active members; witnessed.
-    Running,
-    /// Members are being removed.
-    Stopping,
-    /// Nothing of it is left; witnessed or attested.
-    Stopped,
-    /// Did not start, or cannot continue; it can be decommissioned like any other.
-    Failed,
-}
-
-/// Health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Health {
-    /// Works as intended.
-    Healthy,
-    /// Works, with something missing.
-    Degraded,
-    /// It does not work.
-    Unhealthy,
-    /// No recent information.
-    Unknown,
-}
-
-/// Repair policy for failed members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RepairMode {
-    /// No repair.
-    Off,
-    /// Propose a replacement for a person to decide on.
-    Propose,
-    /// Replace automatically, until the circuit breaker opens.
-    Automatic,
-}
+pub use muster_model::instance::{Health, InstanceState, RepairMode};
 
 /// A component of an instance.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

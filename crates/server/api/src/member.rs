@@ -12,29 +12,7 @@ use crate::operation::Started;
 use crate::shape::{Object, page};
 use crate::{Endpoint, shape};
 
-/// State of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MemberState {
-    /// Requested, not started.
-    Requested,
-    /// Its allocation and cell are being provisioned.
-    Provisioning,
-    /// Its adapter is adding it to the app.
-    Joining,
-    /// In service; witnessed.
-    Active,
-    /// Its work is being moved elsewhere.
-    Draining,
-    /// It has no work and accepts none; witnessed.
-    Drained,
-    /// Being removed.
-    Removing,
-    /// Nothing of it is left; witnessed or attested.
-    Removed,
-    /// Did not start, or stopped working.
-    Failed,
-}
+pub use muster_model::member::MemberState;
 
 /// A single running unit of a component.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -13,23 +13,7 @@ use crate::shape::{Labels, page};
 use crate::slot::Slot;
 use crate::{Endpoint, shape};
 
-/// State of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeState {
-    /// Joined, waiting for an operator's approval.
-    Enrolling,
-    /// Accepts allocations.
-    Ready,
-    /// Keeps its allocations and accepts no new ones.
-    Cordoned,
-    /// Being drained.
-    Draining,
-    /// No heartbeat. Its cells may still be running.
-    Unreachable,
-    /// No longer part of the fleet.
-    Retired,
-}
+pub use muster_model::node::NodeState;
 
 /// An enrolled machine.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

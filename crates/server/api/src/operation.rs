@@ -9,51 +9,8 @@ use crate::capacity::Capacity;
 use crate::shape::{Object, page};
 use crate::{Endpoint, shape};
 
-/// State of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OperationState {
-    /// Stored, waiting to run.
-    Accepted,
-    /// A step is in progress.
-    Running,
-    /// Its effects are believed complete and are being verified.
-    Verifying,
-    /// Its effects are being rolled back.
-    Compensating,
-    /// It needs attention: `blocked` names the reason, the party that can unblock it and the escalation time.
-    Blocked,
-    /// Done, and witnessed.
-    Succeeded,
-    /// Partially done, and accepted as such.
-    Partial,
-    /// It had no effect, or was rolled back, witnessed.
-    Failed,
-    /// The same, on request.
-    Cancelled,
-    /// Superseded by a newer operation, which continues from its effects.
-    Superseded,
-}
-
-/// State of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StepState {
-    /// Not started.
-    Pending,
-    /// In progress.
-    Running,
-    /// Done.
-    Done,
-    /// Did not happen, for certain.
-    Failed,
-    /// Being rolled back.
-    Undoing,
-    /// Rolled back.
-    Undone,
-    /// There was nothing to do.
-    Skipped,
-}
+pub use muster_model::operation::{ItemState, OperationState, ResolveAction, StepState};
+pub use muster_model::witness::WitnessKind;
 
 /// One step.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -84,24 +41,6 @@ pub struct Step {
     pub witness_id: Option<WitnessId>,
 }
 
-/// State of one item of a bulk operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemState {
-    /// Not started.
-    Pending,
-    /// In progress.
-    Running,
-    /// Its operation is blocked and needs a decision.
-    Blocked,
-    /// Done.
-    Succeeded,
-    /// Ended, and its rest is left to an operation of the platform.
-    Partial,
-    /// Not done, and not retried.
-    Failed,
-}
-
 /// One item of a bulk operation.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Item {
@@ -117,20 +56,6 @@ pub struct Item {
     /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
-}
-
-/// Actions on a blocked operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ResolveAction {
-    /// Retry the step.
-    Retry,
-    /// Roll back.
-    Compensate,
-    /// Accept the partial result.
-    AcceptPartial,
-    /// Give up. Unverified resources stay quarantined, and an operator's statement replaces the evidence.
-    Abandon,
 }
 
 /// Details of a block.
@@ -161,18 +86,6 @@ pub struct BlockedChild {
     pub subject_name: String,
     /// Reason for the block, and the actions that resolve it.
     pub blocked: Blocked,
-}
-
-/// Kind of evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WitnessKind {
-    /// The platform collected the evidence itself.
-    Witnessed,
-    /// An operator's statement replaces evidence that cannot be collected.
-    Attested,
-    /// The checks could not run: the node's agent proved that the cell is dead. Only for `drained` and `removed`.
-    Lost,
 }
 
 /// Evidence for a transition.

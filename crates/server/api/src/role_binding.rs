@@ -9,19 +9,7 @@ use crate::shape::page;
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
-/// A role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Operates the platform.
-    PlatformOperator,
-    /// All permissions inside one tenant.
-    TenantAdmin,
-    /// All permissions inside one project.
-    ProjectAdmin,
-    /// Read access to one project.
-    ProjectViewer,
-}
+pub use muster_model::role::Role;
 
 /// A person's role in a scope.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -10,6 +10,8 @@ use crate::shape::page;
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
+pub use muster_model::secret::Purpose;
+
 /// Encoding of a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -64,16 +66,6 @@ pub struct SecretListQuery {
 page! {
     /// A page of secrets.
     SecretPage of Secret
-}
-
-/// Purpose of a runtime secret, from a closed list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// Reads one repository of the registry, for an hour at most.
-    ArtifactPull,
-    /// Shared by members to join each other.
-    ClusterBootstrap,
 }
 
 /// A secret issued by the platform for a stated purpose.

@@ -7,19 +7,7 @@ use utoipa::ToSchema;
 use crate::shape::page;
 use crate::{Endpoint, shape};
 
-/// State of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SlotState {
-    /// Reported by an agent.
-    Discovered,
-    /// Approved by an operator: it can be claimed.
-    Approved,
-    /// Not verified, or set aside by an operator; it cannot be claimed.
-    Quarantined,
-    /// Removed.
-    Retired,
-}
+pub use muster_model::node::SlotState;
 
 /// A node's smallest claimable GPU unit.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -9,17 +9,7 @@ use crate::shape::{Labels, page};
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
-/// Delivery state of a webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum WebhookState {
-    /// Events are delivered.
-    Enabled,
-    /// Disabled by its owner.
-    Disabled,
-    /// Disabled by the platform after a day of failures.
-    Failing,
-}
+pub use muster_model::webhook::WebhookState;
 
 /// Delivery of events to a URL, signed and in order.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

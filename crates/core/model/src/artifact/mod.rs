@@ -6,7 +6,7 @@ mod promotion_tests;
 
 use jiff::Timestamp;
 use muster_ids::{ArtifactId, KeyId, ProjectId, RepositoryId, TenantId, WitnessId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -17,7 +17,7 @@ use crate::{Labels, Scope};
 pub use promotion::{Facts, Moves, Refusal, Step, plan, retirable_at};
 
 states! {
-    /// Promotion state of an artifact.
+    /// Lifecycle state of an artifact.
     ArtifactState {
         /// It was published.
         Draft = "draft" => [Staged, Retired];
@@ -42,11 +42,12 @@ impl ArtifactState {
 }
 
 /// Kind of content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ArtifactKind {
     /// An image, or an index of images.
     Oci,
-    /// Files.
+    /// Files: weights, data sets, scripts, tarballs.
     Blob,
 }
 
@@ -66,7 +67,7 @@ impl ArtifactKind {
 }
 
 /// Trust in an artifact's signatures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Signed by one of the project's keys.
@@ -89,7 +90,7 @@ impl Trust {
 }
 
 /// Result of verifying an artifact's signatures.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The result.
     pub trust: Trust,

@@ -1,9 +1,10 @@
 //! A request to placement.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How nodes are filled: one after the other, or evenly.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// The node with the fewest GPUs left over: whole nodes stay free for requests that need one.

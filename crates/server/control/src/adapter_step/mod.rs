@@ -28,7 +28,7 @@ use muster_api::adapter_step as api;
 use muster_authz::{Permission, PrincipalKind};
 use muster_db::StoreError;
 use muster_ids::{AdapterStepId, ServiceAccountId};
-use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
+use muster_model::adapter::{AdapterStep, AdapterStepState};
 use muster_model::event::Timeline;
 use muster_model::origin::Origin;
 use serde_json::{Map, Value};
@@ -118,37 +118,6 @@ fn short(field: &str, detail: Option<&Map<String, Value>>) -> Result<()> {
     Err(Error::field(field, why))
 }
 
-fn verb(verb: AdapterVerb) -> api::AdapterVerb {
-    match verb {
-        AdapterVerb::Join => api::AdapterVerb::Join,
-        AdapterVerb::Leave => api::AdapterVerb::Leave,
-        AdapterVerb::Drain => api::AdapterVerb::Drain,
-        AdapterVerb::Resume => api::AdapterVerb::Resume,
-        AdapterVerb::Remove => api::AdapterVerb::Remove,
-        AdapterVerb::Reconcile => api::AdapterVerb::Reconcile,
-    }
-}
-
-fn state(state: AdapterStepState) -> api::AdapterStepState {
-    match state {
-        AdapterStepState::Queued => api::AdapterStepState::Queued,
-        AdapterStepState::Leased => api::AdapterStepState::Leased,
-        AdapterStepState::Done => api::AdapterStepState::Done,
-        AdapterStepState::Failed => api::AdapterStepState::Failed,
-        AdapterStepState::Cancelled => api::AdapterStepState::Cancelled,
-    }
-}
-
-fn state_of(state: api::AdapterStepState) -> AdapterStepState {
-    match state {
-        api::AdapterStepState::Queued => AdapterStepState::Queued,
-        api::AdapterStepState::Leased => AdapterStepState::Leased,
-        api::AdapterStepState::Done => AdapterStepState::Done,
-        api::AdapterStepState::Failed => AdapterStepState::Failed,
-        api::AdapterStepState::Cancelled => AdapterStepState::Cancelled,
-    }
-}
-
 fn view(step: &AdapterStep) -> api::AdapterStep {
     api::AdapterStep {
         id: step.id,
@@ -158,9 +127,9 @@ fn view(step: &AdapterStep) -> api::AdapterStep {
         member_id: step.member_id,
         incarnation: step.incarnation,
         operation_id: step.operation_id,
-        verb: verb(step.verb),
+        verb: step.verb,
         input: object(&step.input),
-        state: state(step.state),
+        state: step.state,
         generation: step.generation,
         holder: Some(step.holder.clone()).filter(|holder| !holder.is_empty()),
         leased_until: step.leased_until,

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::complete::{audited, end};
 use super::{origin, refuse_adapter, view};
 use crate::health::{Assessed, Facts, assess_in};
-use crate::instance::{health_in, manifest_of};
+use crate::instance::manifest_of;
 use crate::{Answer, Cx, Error, Result};
 
 /// Completes a reconcile step.
@@ -108,7 +108,7 @@ async fn reports(
         };
         let said = AdapterReport {
             incarnation: report.incarnation,
-            health: health_in(report.health),
+            health: report.health,
             message: report.message.clone(),
         };
         let place = facts.places.iter_mut().find(|place| place.member_id == member.id);

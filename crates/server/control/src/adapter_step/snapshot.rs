@@ -13,8 +13,7 @@ use muster_model::instance::Component;
 use muster_model::member::Member;
 
 use super::{object, view};
-use crate::instance::{default_capacity, health, manifest_of};
-use crate::member;
+use crate::instance::{default_capacity, manifest_of};
 use crate::{Cx, Error, Result};
 
 /// Returns the steps, each with its instance's snapshot. A step with an unreadable instance is left out and is offered again
@@ -61,8 +60,8 @@ pub(super) async fn snapshot(cx: &Cx, id: InstanceId) -> Result<Snapshot> {
             id: member.id,
             component_key: member.component_key.clone(),
             name: member.name.clone(),
-            state: member::state(member.state),
-            health: health(member.known_health()),
+            state: member.state,
+            health: member.known_health(),
             incarnation: member.incarnation,
             address: address.map(|address| address.to_string()),
             fenced: member.fenced,

@@ -12,7 +12,7 @@ use muster_model::event::{EventType, Timeline};
 use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
-use super::{path, shape_of, strategy_of};
+use super::path;
 use crate::capacity::{PlannedAllocations, amounts, ensure_possible, foresee, with_defaults};
 use crate::commit::target;
 use crate::operation::started;
@@ -36,8 +36,8 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Pr
     let id: AllocationId = cx.platform.env.id();
     let allocation = Allocation {
         labels: checked_labels(body.labels)?,
-        shape: shape_of(body.shape.unwrap_or(muster_api::capacity::AllocationShape::GpuSlice)),
-        strategy: strategy_of(body.strategy.unwrap_or_default()),
+        shape: body.shape.unwrap_or(AllocationShape::GpuSlice),
+        strategy: body.strategy.unwrap_or_default(),
         operation_id: Some(operation_id),
         wait_until: body.wait_until,
         expires_at: body.expires_at,

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_db::AllocationFilter;
 use muster_ids::TypedId as _;
 
-use super::{full_view, state_of};
+use super::full_view;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -16,7 +16,7 @@ pub async fn list(cx: &Cx, project: &str, query: AllocationListQuery) -> Result<
     let list = format!("allocations {project} {:?} {:?}", query.labels, query.state);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let filter = AllocationFilter { project: Some(project), state: query.state.map(state_of), node: None };
+    let filter = AllocationFilter { project: Some(project), state: query.state, node: None };
     let mut items = cx.platform.store.allocation_list(page, &labels, filter).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |allocation| allocation.id.uuid()).await?;
     let mut views = Vec::with_capacity(items.len());

@@ -23,14 +23,13 @@ pub use timeline::timeline;
 pub use update::update;
 
 use muster_api::allocation as api;
-use muster_api::capacity::AllocationShape;
 use muster_ids::TypedId as _;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
-use muster_model::{allocation, placement};
+use muster_model::witness::WitnessKind;
 
 use crate::capacity::amounts;
 use crate::operation::Subject;
-use crate::{Cx, Result, operation};
+use crate::{Cx, Result};
 
 /// Returns the subject of an operation on an allocation.
 fn subject(allocation: &Allocation) -> Subject {
@@ -47,46 +46,6 @@ pub fn path(allocation: &Allocation) -> String {
     format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)
 }
 
-pub(crate) fn state(state: AllocationState) -> api::AllocationState {
-    match state {
-        AllocationState::Requested => api::AllocationState::Requested,
-        AllocationState::Placing => api::AllocationState::Placing,
-        AllocationState::Provisioning => api::AllocationState::Provisioning,
-        AllocationState::Active => api::AllocationState::Active,
-        AllocationState::Releasing => api::AllocationState::Releasing,
-        AllocationState::Wiping => api::AllocationState::Wiping,
-        AllocationState::Released => api::AllocationState::Released,
-        AllocationState::Failed => api::AllocationState::Failed,
-    }
-}
-
-fn state_of(state: api::AllocationState) -> AllocationState {
-    match state {
-        api::AllocationState::Requested => AllocationState::Requested,
-        api::AllocationState::Placing => AllocationState::Placing,
-        api::AllocationState::Provisioning => AllocationState::Provisioning,
-        api::AllocationState::Active => AllocationState::Active,
-        api::AllocationState::Releasing => AllocationState::Releasing,
-        api::AllocationState::Wiping => AllocationState::Wiping,
-        api::AllocationState::Released => AllocationState::Released,
-        api::AllocationState::Failed => AllocationState::Failed,
-    }
-}
-
-fn shape_of(shape: AllocationShape) -> allocation::AllocationShape {
-    match shape {
-        AllocationShape::Baremetal => allocation::AllocationShape::Baremetal,
-        AllocationShape::GpuSlice => allocation::AllocationShape::GpuSlice,
-    }
-}
-
-fn strategy_of(strategy: api::Strategy) -> placement::Strategy {
-    match strategy {
-        api::Strategy::Pack => placement::Strategy::Pack,
-        api::Strategy::Spread => placement::Strategy::Spread,
-    }
-}
-
 /// Returns the view without fields that need a query: evidence and queue position.
 pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
     api::Allocation {
@@ -95,16 +54,10 @@ pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
         project_id: allocation.project_id,
         name: allocation.name.clone(),
         labels: muster_api::Labels(allocation.labels.clone()),
-        shape: match allocation.shape {
-            allocation::AllocationShape::Baremetal => AllocationShape::Baremetal,
-            allocation::AllocationShape::GpuSlice => AllocationShape::GpuSlice,
-        },
+        shape: allocation.shape,
         capacity: amounts(&allocation.capacity),
-        strategy: match allocation.strategy {
-            placement::Strategy::Pack => api::Strategy::Pack,
-            placement::Strategy::Spread => api::Strategy::Spread,
-        },
-        state: state(allocation.state),
+        strategy: allocation.strategy,
+        state: allocation.state,
         node_id: allocation.node_id,
         incarnation: allocation.incarnation,
         held: amounts(&allocation.held),
@@ -130,7 +83,7 @@ pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::A
     let evidence = match allocation.state {
         // An active allocation is always witnessed, so there is nothing to look up.
         AllocationState::Active => {
-            view.evidence = Some(muster_api::operation::WitnessKind::Witnessed);
+            view.evidence = Some(WitnessKind::Witnessed);
             None
         }
         AllocationState::Released => allocation.wiped_witness_id,
@@ -138,7 +91,7 @@ pub(crate) async fn full_view(cx: &Cx, allocation: &Allocation) -> Result<api::A
     };
     if let Some(id) = evidence {
         let found = store.witness_lookup(id).await?;
-        view.evidence = found.map(|witness| operation::witness_kind(witness.kind));
+        view.evidence = found.map(|witness| witness.kind);
     }
     if allocation.state == AllocationState::Placing {
         view.queue_position = Some(store.queue_position(allocation.id).await?);

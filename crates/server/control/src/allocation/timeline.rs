@@ -6,7 +6,6 @@ use muster_authz::Permission;
 use muster_ids::TypedId as _;
 use muster_model::allocation::Phase;
 
-use super::state;
 use crate::{Answer, Cx, Result, operation};
 
 /// Handles `allocation_timeline`.
@@ -29,7 +28,7 @@ fn with_durations(phases: &[Phase], now: Timestamp) -> Vec<api::Phase> {
         None => (!phases[index].state.is_final()).then_some(now),
     };
     let view = |(index, phase): (usize, &Phase)| api::Phase {
-        state: state(phase.state),
+        state: phase.state,
         at: phase.at,
         milliseconds: until(index).map(|until| {
             let lasted = until.duration_since(phase.at).as_millis();

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use muster_api::Code;
 use muster_api::app::{AppCompatibility, CompatibilityQuery, Fit};
-use muster_api::capacity::AllocationShape;
 use muster_authz::Permission;
-use muster_manifest::{Ask, Manifest, MemberGroup, PlannedAllocation, Shape, Site, compatible};
+use muster_manifest::{Ask, Manifest, MemberGroup, PlannedAllocation, Site, compatible};
+use muster_model::allocation::AllocationShape;
 use muster_model::artifact::ArtifactState;
 
 use super::found;
 use crate::app_version::{found as found_version, manifest_of};
+use crate::instance::fit::shape_of;
 use crate::{Answer, Cx, Error, Result};
 
 /// Maximum number of members per query.
@@ -53,13 +54,9 @@ pub async fn compatibility(
 }
 
 fn fit(cx: &Cx, manifest: &Manifest, shape: AllocationShape, places: Vec<PlannedAllocation>) -> Fit {
-    let asked = match shape {
-        AllocationShape::Baremetal => Shape::Baremetal,
-        AllocationShape::GpuSlice => Shape::GpuSlice,
-    };
     let allocations = places.len();
     let members: i64 = places.iter().flat_map(|place| &place.seats).map(|seat| seat.count).sum();
-    let answer = compatible(manifest, &Ask { shape: asked, places, site: site(cx) });
+    let answer = compatible(manifest, &Ask { shape: shape_of(shape), places, site: site(cx) });
     let mut reasons = answer.reasons;
     if answer.fits {
         reasons.push(format!("{members} members fit in {allocations} allocations of this shape"));

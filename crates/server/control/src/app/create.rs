@@ -7,7 +7,7 @@ use muster_model::app::{App, Audience};
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{audience_of, path, view};
+use super::{path, view};
 use crate::commit::target;
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
@@ -23,7 +23,7 @@ pub async fn create(cx: &Cx, project: &str, body: AppCreate) -> Result<PreparedC
         display_name: body.display_name.unwrap_or_else(|| body.slug.clone()),
         slug: body.slug,
         description: body.description.unwrap_or_default(),
-        audience: body.audience.map_or(Audience::Project, audience_of),
+        audience: body.audience.unwrap_or(Audience::Project),
         labels: checked_labels(body.labels)?,
         created_at: cx.now,
         updated_at: cx.now,

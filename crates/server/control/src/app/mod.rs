@@ -18,7 +18,7 @@ use muster_api::{Code, app as api};
 use muster_db::FoundApp;
 use muster_ids::{AppId, ProjectId};
 use muster_model::Scope;
-use muster_model::app::{App, Audience};
+use muster_model::app::App;
 pub use schema::schema;
 pub use update::update;
 
@@ -27,22 +27,6 @@ use crate::{Cx, Error, Result};
 /// Returns its path, under the publisher's project.
 pub(crate) fn path(app: &App) -> String {
     format!("/v1/projects/{}/apps/{}", app.project_id, app.id)
-}
-
-fn audience_view(audience: Audience) -> api::Audience {
-    match audience {
-        Audience::Project => api::Audience::Project,
-        Audience::Tenant => api::Audience::Tenant,
-        Audience::Everyone => api::Audience::Everyone,
-    }
-}
-
-fn audience_of(audience: api::Audience) -> Audience {
-    match audience {
-        api::Audience::Project => Audience::Project,
-        api::Audience::Tenant => Audience::Tenant,
-        api::Audience::Everyone => Audience::Everyone,
-    }
 }
 
 /// Returns the view for a project.
@@ -55,7 +39,7 @@ fn view(found: &FoundApp) -> api::App {
         slug: app.slug.clone(),
         display_name: app.display_name.clone(),
         description: app.description.clone(),
-        audience: audience_view(app.audience),
+        audience: app.audience,
         labels: muster_api::Labels(app.labels.clone()),
         active_version: found.active_version.clone(),
         canary_version: found.canary_version.clone(),

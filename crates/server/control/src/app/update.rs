@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{audience_of, path, published, view};
+use super::{path, published, view};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, PreparedCommand, Result};
@@ -34,7 +34,7 @@ pub async fn update(cx: &Cx, project: &str, reference: &str, body: AppUpdate) ->
         app.description = text;
     }
     if let Some(audience) = body.audience {
-        app.audience = audience_of(audience);
+        app.audience = audience;
     }
     if body.labels.is_some() {
         app.labels = checked_labels(body.labels)?;

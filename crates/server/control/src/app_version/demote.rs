@@ -6,7 +6,6 @@ use muster_model::artifact::Step;
 use super::found;
 use super::step::{Asked, take};
 use crate::app::published;
-use crate::artifact::state_of;
 use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_version_demote`.
@@ -24,6 +23,6 @@ pub async fn demote(
     if body.percent.is_some() {
         return Err(Error::field("/percent", "a demotion has no share: only a canary has one"));
     }
-    let step = Step::Demote { to: state_of(body.to) };
+    let step = Step::Demote { to: body.to };
     take(cx, app, version, Asked { step, reason: body.reason }).await
 }

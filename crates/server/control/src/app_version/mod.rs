@@ -21,7 +21,6 @@ pub use promote::promote;
 pub use publish::publish;
 pub use resolve::resolve_version;
 
-use crate::artifact::state_view;
 use crate::{Cx, Error, Result};
 
 /// Returns its path, under the publisher's project.
@@ -40,7 +39,7 @@ fn view(app: &App, found: &FoundVersion) -> api::AppVersion {
         name: version.name.clone(),
         manifest: version.manifest.as_object().cloned().unwrap_or_default(),
         digest: version.digest.clone(),
-        state: state_view(version.state),
+        state: version.state,
         canary_percent: version.canary_percent,
         superseded_by: version.superseded_by,
         instances: found.instances,

@@ -6,7 +6,6 @@ use muster_model::artifact::{ArtifactState, Step};
 use super::found;
 use super::step::{Asked, take};
 use crate::app::published;
-use crate::artifact::state_of;
 use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `app_version_promote`.
@@ -21,7 +20,7 @@ pub async fn promote(
     cx.authorize(Permission::AppVersionPromote, scope, "app")?;
     let app = published(cx, scope, project, app).await?.app;
     let version = found(cx, project, &app, reference).await?.version;
-    let to = state_of(body.to);
+    let to = body.to;
     if body.percent.is_some() && to != ArtifactState::Canary {
         return Err(Error::field("/percent", "only a canary has a share"));
     }

@@ -4,8 +4,8 @@ use muster_api::artifact::ArtifactDemote;
 use muster_authz::Permission;
 use muster_model::artifact::Step;
 
+use super::found;
 use super::step::{Asked, take};
-use super::{found, state_of};
 use crate::{Cx, PreparedCommand, Result};
 
 /// Prepares `artifact_demote`.
@@ -18,6 +18,6 @@ pub async fn demote(
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactDemote, scope, "artifact")?;
     let artifact = found(cx, project, reference).await?;
-    let step = Step::Demote { to: state_of(body.to) };
+    let step = Step::Demote { to: body.to };
     take(cx, artifact, Asked { step, reason: body.reason, smoke: None }).await
 }

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_db::ArtifactFilter;
 use muster_ids::TypedId as _;
 
-use super::{policy_of, state_of, view};
+use super::{policy_of, view};
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -15,8 +15,7 @@ pub async fn list(cx: &Cx, project: &str, query: ArtifactListQuery) -> Result<An
     cx.authorize(Permission::ArtifactList, scope, "project")?;
     let store = &cx.platform.store;
     let labels = selector(query.labels.as_deref())?;
-    let mut filter =
-        ArtifactFilter { state: query.state.map(state_of), repository: None, digest: query.digest.clone() };
+    let mut filter = ArtifactFilter { state: query.state, repository: None, digest: query.digest.clone() };
     let mut none = false;
     if let Some(name) = &query.repository {
         let repository = store.repository_by_name(project, name).await?;

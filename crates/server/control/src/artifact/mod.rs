@@ -17,9 +17,7 @@ pub(crate) mod trust;
 mod verify;
 use muster_api::artifact as api;
 use muster_ids::{ArtifactId, ProjectId};
-use muster_model::artifact::{
-    Artifact, ArtifactKind, ArtifactState, Trust, TrustPolicy, Verdict, retirable_at,
-};
+use muster_model::artifact::{Artifact, ArtifactState, TrustPolicy, Verdict, retirable_at};
 
 use crate::{Cx, Error, Result};
 
@@ -39,37 +37,11 @@ pub(crate) fn path(artifact: &Artifact) -> String {
     format!("/v1/projects/{}/artifacts/{}", artifact.project_id, artifact.id)
 }
 
-pub(crate) fn state_view(state: ArtifactState) -> api::ArtifactState {
-    match state {
-        ArtifactState::Draft => api::ArtifactState::Draft,
-        ArtifactState::Staged => api::ArtifactState::Staged,
-        ArtifactState::Canary => api::ArtifactState::Canary,
-        ArtifactState::Active => api::ArtifactState::Active,
-        ArtifactState::Deprecated => api::ArtifactState::Deprecated,
-        ArtifactState::Retired => api::ArtifactState::Retired,
-    }
-}
-
-pub(crate) fn state_of(state: api::ArtifactState) -> ArtifactState {
-    match state {
-        api::ArtifactState::Draft => ArtifactState::Draft,
-        api::ArtifactState::Staged => ArtifactState::Staged,
-        api::ArtifactState::Canary => ArtifactState::Canary,
-        api::ArtifactState::Active => ArtifactState::Active,
-        api::ArtifactState::Deprecated => ArtifactState::Deprecated,
-        api::ArtifactState::Retired => ArtifactState::Retired,
-    }
-}
-
 fn verdict_view(verdict: &Verdict, policy: i64, present: i64) -> api::Verdict {
     // A verdict under an older policy does not cover the current keys: decisions verify again, and so should the reader.
     let over = if policy == present { "" } else { "; keys or rules changed since: verify it again" };
     api::Verdict {
-        trust: match verdict.trust {
-            Trust::Trusted => api::Trust::Trusted,
-            Trust::Unsigned => api::Trust::Unsigned,
-            Trust::Untrusted => api::Trust::Untrusted,
-        },
+        trust: verdict.trust,
         reason: verdict.reason.clone(),
         message: format!("{}{over}", verdict.message),
         key_id: verdict.key_id,
@@ -90,14 +62,11 @@ pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
         repository_id: artifact.repository_id,
         repository: artifact.repository.clone(),
         digest: artifact.digest.clone(),
-        kind: match artifact.kind {
-            ArtifactKind::Oci => api::ArtifactKind::Oci,
-            ArtifactKind::Blob => api::ArtifactKind::Blob,
-        },
+        kind: artifact.kind,
         media_type: artifact.media_type.clone(),
         size: artifact.size,
         line: artifact.line.clone(),
-        state: state_view(artifact.state),
+        state: artifact.state,
         canary_percent: artifact.canary_percent,
         verdict: artifact
             .verdict

@@ -7,8 +7,8 @@ use muster_ids::WitnessId;
 use muster_model::artifact::{Artifact, ArtifactState, Step};
 use muster_wire::cell::{CellSpec, Root};
 
+use super::found;
 use super::step::{Asked, take};
-use super::{found, state_of};
 use crate::{Cx, Error, PreparedCommand, Result};
 
 /// Prepares `artifact_promote`.
@@ -21,7 +21,7 @@ pub async fn promote(
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ArtifactPromote, scope, "artifact")?;
     let artifact = found(cx, project_id, reference).await?;
-    let to = state_of(body.to);
+    let to = body.to;
     if body.percent.is_some() && to != ArtifactState::Canary {
         return Err(Error::field("/percent", "only a canary has a share"));
     }

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_model::artifact::ArtifactState;
 use muster_trust::{bundle, simple};
 
-use super::{found, lint, policy_of, state_view, view};
+use super::{found, lint, policy_of, view};
 use crate::{Answer, Cx, Result};
 
 /// Maximum number of listed signatures; the registry's referrers list has all.
@@ -74,8 +74,8 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
         changes: changes
             .into_iter()
             .map(|change| ArtifactChange {
-                before: change.before.map(state_view),
-                after: state_view(change.after),
+                before: change.before,
+                after: change.after,
                 actor_id: change.actor_id,
                 reason: change.reason,
                 at: change.at,

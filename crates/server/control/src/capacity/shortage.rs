@@ -1,7 +1,7 @@
 //! Checks whether a project could get an allocation now, and which resource is short if not.
 
-use muster_api::capacity::AllocationShape;
 use muster_ids::{NodeId, ProjectId};
+use muster_model::allocation::AllocationShape;
 use muster_model::node::Capacity;
 
 use super::weigh::{Question, obstacle};

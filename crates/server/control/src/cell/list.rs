@@ -7,7 +7,7 @@ use muster_db::CellFilter;
 use muster_ids::TypedId as _;
 use muster_model::cell::Cell;
 
-use super::{state_of, view};
+use super::view;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -22,7 +22,7 @@ pub async fn list(cx: &Cx, reference: &str, query: CellListQuery) -> Result<Answ
     let list = format!("cells {project} {:?} {:?} {allocation:?}", query.labels, query.state);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let filter = CellFilter { state: query.state.map(state_of), allocation };
+    let filter = CellFilter { state: query.state, allocation };
     let store = &cx.platform.store;
     let read = |page| store.cell_list(page, &labels, project, filter).boxed();
     let bytes = |cell: &Cell| cell.spec.to_string().len();

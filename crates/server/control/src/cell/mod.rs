@@ -39,28 +39,6 @@ pub(crate) fn path(cell: &Cell) -> String {
     format!("/v1/projects/{}/cells/{}", cell.project_id, cell.id)
 }
 
-fn state(state: CellState) -> api::CellState {
-    match state {
-        CellState::Requested => api::CellState::Requested,
-        CellState::Provisioning => api::CellState::Provisioning,
-        CellState::Running => api::CellState::Running,
-        CellState::Destroying => api::CellState::Destroying,
-        CellState::Destroyed => api::CellState::Destroyed,
-        CellState::Failed => api::CellState::Failed,
-    }
-}
-
-fn state_of(state: api::CellState) -> CellState {
-    match state {
-        api::CellState::Requested => CellState::Requested,
-        api::CellState::Provisioning => CellState::Provisioning,
-        api::CellState::Running => CellState::Running,
-        api::CellState::Destroying => CellState::Destroying,
-        api::CellState::Destroyed => CellState::Destroyed,
-        api::CellState::Failed => CellState::Failed,
-    }
-}
-
 /// Returns the view with its address and ports, which need queries.
 pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
     let store = &cx.platform.store;
@@ -90,8 +68,8 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
                 node_port: port.port,
             })
             .collect(),
-        state: state(cell.state),
-        health: crate::instance::health(assessed.health),
+        state: cell.state,
+        health: assessed.health,
         health_message: assessed.message,
         status: observed.filter(|one| one.incarnation == cell.incarnation).map(status),
         incarnation: cell.incarnation,

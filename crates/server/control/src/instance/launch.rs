@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::fit::{Group, ensure_active, ensure_groups_fit, shape_of};
 use super::growth::{Growth, ensure_can_grow, plan_growth};
-use super::{amounts_of, repair_of, subject, times, unknown_component};
+use super::{amounts_of, subject, times, unknown_component};
 use crate::app_version::{self, resolve_version};
 use crate::artifact::{Start, ensure_release_startable};
 use crate::entitlement::{New, admits, first, has_adapter};
@@ -58,7 +58,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
     needs_secrets(cx, project_id, &manifest).await?;
     let planned =
         plan_components(cx, project, &manifest, body.components.as_deref().unwrap_or_default()).await?;
-    let shape = shape(cx, &manifest, body.shape.map(super::shape_in), &planned)?;
+    let shape = shape(cx, &manifest, body.shape.map(shape_of), &planned)?;
     let growth: Vec<Growth<'_>> = planned.iter().map(PlannedComponent::growth).collect();
     ensure_can_grow(cx, project_id, &growth, false).await?;
     let env = &cx.platform.env;
@@ -78,7 +78,7 @@ pub(super) async fn launch(cx: &Cx, project: &str, body: InstanceCreate) -> Resu
         labels: checked_labels(body.labels)?,
         config,
         shape: shape.as_str().to_owned(),
-        repair: body.repair.map_or(declared(&manifest), repair_of),
+        repair: body.repair.unwrap_or_else(|| declared(&manifest)),
         protected: body.protected.unwrap_or(false),
         expires_at: body.expires_at,
         ..Instance::requested(new)

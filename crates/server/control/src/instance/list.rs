@@ -11,7 +11,7 @@ use muster_db::{InstanceFilter, MemberCount};
 use muster_ids::{InstanceId, ProjectId, TypedId as _};
 use muster_model::instance::{Component, Instance};
 
-use super::{manifest_of, shown, state_of};
+use super::{manifest_of, shown};
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -22,7 +22,7 @@ pub async fn list(cx: &Cx, project: &str, query: InstanceListQuery) -> Result<An
     let list = format!("instances {project} {:?} {:?}", query.labels, query.state);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
     let labels = selector(query.labels.as_deref())?;
-    let filter = InstanceFilter { state: query.state.map(state_of) };
+    let filter = InstanceFilter { state: query.state };
     let store = &cx.platform.store;
     let read = |page| store.instance_list(page, &labels, project, filter).boxed();
     let bytes = |instance: &Instance| {

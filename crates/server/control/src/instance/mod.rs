@@ -28,15 +28,13 @@ pub use upgrade::upgrade;
 
 use std::collections::BTreeMap;
 
-use muster_api::capacity::AllocationShape;
 use muster_api::instance as api;
 use muster_db::{MemberCount, StoreError};
 use muster_ids::{AppVersionId, TypedId as _};
 use muster_manifest::{Capacity, Manifest, Quorum, Shape};
+use muster_model::allocation::AllocationShape;
 use muster_model::app::AppVersion;
-use muster_model::instance::{
-    Component, ComponentCounts, Health, Instance, InstanceFailure, InstanceState, RepairMode, health_of,
-};
+use muster_model::instance::{Component, ComponentCounts, Health, Instance, InstanceFailure, health_of};
 use muster_model::member::{Member, MemberState};
 
 use crate::adapter_step::object;
@@ -142,62 +140,6 @@ pub(crate) fn standings<'c, C: Counted + 'c>(
     standings
 }
 
-fn state(state: InstanceState) -> api::InstanceState {
-    match state {
-        InstanceState::Created => api::InstanceState::Created,
-        InstanceState::Starting => api::InstanceState::Starting,
-        InstanceState::Running => api::InstanceState::Running,
-        InstanceState::Stopping => api::InstanceState::Stopping,
-        InstanceState::Stopped => api::InstanceState::Stopped,
-        InstanceState::Failed => api::InstanceState::Failed,
-    }
-}
-
-fn state_of(state: api::InstanceState) -> InstanceState {
-    match state {
-        api::InstanceState::Created => InstanceState::Created,
-        api::InstanceState::Starting => InstanceState::Starting,
-        api::InstanceState::Running => InstanceState::Running,
-        api::InstanceState::Stopping => InstanceState::Stopping,
-        api::InstanceState::Stopped => InstanceState::Stopped,
-        api::InstanceState::Failed => InstanceState::Failed,
-    }
-}
-
-pub(crate) fn health(health: Health) -> api::Health {
-    match health {
-        Health::Healthy => api::Health::Healthy,
-        Health::Degraded => api::Health::Degraded,
-        Health::Unhealthy => api::Health::Unhealthy,
-        Health::Unknown => api::Health::Unknown,
-    }
-}
-
-pub(crate) fn health_in(health: api::Health) -> Health {
-    match health {
-        api::Health::Healthy => Health::Healthy,
-        api::Health::Degraded => Health::Degraded,
-        api::Health::Unhealthy => Health::Unhealthy,
-        api::Health::Unknown => Health::Unknown,
-    }
-}
-
-fn repair(mode: RepairMode) -> api::RepairMode {
-    match mode {
-        RepairMode::Off => api::RepairMode::Off,
-        RepairMode::Propose => api::RepairMode::Propose,
-        RepairMode::Automatic => api::RepairMode::Automatic,
-    }
-}
-
-fn repair_of(mode: api::RepairMode) -> RepairMode {
-    match mode {
-        api::RepairMode::Off => RepairMode::Off,
-        api::RepairMode::Propose => RepairMode::Propose,
-        api::RepairMode::Automatic => RepairMode::Automatic,
-    }
-}
-
 /// Parses the stored shape of allocations.
 pub(crate) fn shape(word: &str) -> AllocationShape {
     match word {
@@ -211,13 +153,6 @@ pub(crate) fn shape_word(word: &str) -> Shape {
     match word {
         "baremetal" => Shape::Baremetal,
         _ => Shape::GpuSlice,
-    }
-}
-
-fn shape_in(shape: AllocationShape) -> Shape {
-    match shape {
-        AllocationShape::Baremetal => Shape::Baremetal,
-        AllocationShape::GpuSlice => Shape::GpuSlice,
     }
 }
 
@@ -280,7 +215,7 @@ fn shown(
             desired: component.desired,
             current: in_state(MemberState::Active).map(|count| count.count).sum(),
             members: of_it.clone().map(|count| count.count).sum(),
-            health: health(health_of(&[standing])),
+            health: health_of(&[standing]),
             capacity: default_capacity(manifest, component).map(amounts).unwrap_or_default(),
             allocation_id: component.allocation_id,
         }
@@ -300,15 +235,15 @@ fn shown(
         operator_service_account: instance.operator_account_id,
         network_id: instance.network_id,
         bound_capacity_shape: shape(&instance.shape),
-        state: state(instance.state),
-        health: health(instance.health),
+        state: instance.state,
+        health: instance.health,
         health_message: instance.health_message.clone(),
         health_since: instance.health_since,
         topology: api::Topology {
             mode: instance.topology_mode.clone(),
             components: components.iter().map(component).collect(),
         },
-        repair: repair(instance.repair),
+        repair: instance.repair,
         protected: instance.protected,
         expires_at: instance.expires_at,
         reason: instance.reason.map(|reason| reason.as_str().to_owned()),

@@ -7,7 +7,7 @@ use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceState};
 use serde_json::{Value, json};
 
-use super::{manifest_of, path, repair, repair_of, shown};
+use super::{manifest_of, path, shown};
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
@@ -45,7 +45,7 @@ pub async fn update(
 /// Returns the updated instance, and the event data.
 pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Result<(Instance, Value)> {
     let shown = json!({"labels": before.labels, "protected": before.protected, "expires_at": before.expires_at,
-        "repair": repair(before.repair)});
+        "repair": before.repair});
     let told = changed(
         &shown,
         &[
@@ -64,7 +64,7 @@ pub(super) fn updated(cx: &Cx, before: &Instance, body: InstanceUpdate) -> Resul
         after.labels = checked_labels(body.labels)?;
     }
     after.protected = body.protected.unwrap_or(after.protected);
-    after.repair = body.repair.map_or(after.repair, repair_of);
+    after.repair = body.repair.unwrap_or(after.repair);
     if let Some(time) = body.expires_at {
         // A past time clears the expiry: an instance must not be decommissioned unexpectedly.
         after.expires_at = Some(time).filter(|time| *time > cx.now);

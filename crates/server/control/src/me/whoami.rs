@@ -3,7 +3,6 @@
 use muster_api::me::{HeldRole, WhoAmI};
 use muster_authz::PrincipalKind;
 
-use crate::role_binding::role_view;
 use crate::{Answer, Cx, Result};
 
 /// Handles `whoami`.
@@ -12,7 +11,7 @@ pub async fn whoami(cx: &Cx) -> Result<Answer> {
     let (project_id, roles, permissions) = match &actor.principal.kind {
         PrincipalKind::User { grants, .. } => {
             let held = grants.iter().map(|grant| HeldRole {
-                role: role_view(grant.role),
+                role: grant.role,
                 tenant_id: grant.scope.tenant(),
                 project_id: grant.scope.project(),
             });

@@ -7,7 +7,7 @@ use muster_authz::Permission;
 use muster_db::MemberFilter;
 use muster_ids::TypedId as _;
 
-use super::{state_of, view};
+use super::view;
 use crate::{Answer, Cx, Result};
 
 /// Handles `member_list`.
@@ -16,7 +16,7 @@ pub async fn list(cx: &Cx, project: &str, instance: &str, query: MemberListQuery
     cx.authorize(Permission::MemberList, instance.scope(), "instance")?;
     let list = format!("members {} {:?} {:?}", instance.id, query.component, query.state);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let filter = MemberFilter { component: query.component.as_deref(), state: query.state.map(state_of) };
+    let filter = MemberFilter { component: query.component.as_deref(), state: query.state };
     let store = &cx.platform.store;
     let (mut items, network) = tokio::try_join!(
         store.member_list(page, instance.id, filter),

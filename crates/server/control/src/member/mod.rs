@@ -35,7 +35,7 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use serde_json::json;
 
 use crate::adapter_step::object;
-use crate::instance::{health, shape};
+use crate::instance::shape;
 use crate::operation::Subject;
 
 /// Returns the members with a dead cell, as reported by their nodes' agents. They do not count as active.
@@ -58,34 +58,6 @@ pub(crate) fn path(member: &Member) -> String {
     format!("/v1/projects/{}/app-instances/{}/members/{}", member.project_id, member.instance_id, member.id)
 }
 
-pub(crate) fn state(state: MemberState) -> api::MemberState {
-    match state {
-        MemberState::Requested => api::MemberState::Requested,
-        MemberState::Provisioning => api::MemberState::Provisioning,
-        MemberState::Joining => api::MemberState::Joining,
-        MemberState::Active => api::MemberState::Active,
-        MemberState::Draining => api::MemberState::Draining,
-        MemberState::Drained => api::MemberState::Drained,
-        MemberState::Removing => api::MemberState::Removing,
-        MemberState::Removed => api::MemberState::Removed,
-        MemberState::Failed => api::MemberState::Failed,
-    }
-}
-
-fn state_of(state: api::MemberState) -> MemberState {
-    match state {
-        api::MemberState::Requested => MemberState::Requested,
-        api::MemberState::Provisioning => MemberState::Provisioning,
-        api::MemberState::Joining => MemberState::Joining,
-        api::MemberState::Active => MemberState::Active,
-        api::MemberState::Draining => MemberState::Draining,
-        api::MemberState::Drained => MemberState::Drained,
-        api::MemberState::Removing => MemberState::Removing,
-        api::MemberState::Removed => MemberState::Removed,
-        api::MemberState::Failed => MemberState::Failed,
-    }
-}
-
 fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>) -> api::Member {
     let host = place.and_then(|place| place.host);
     let current = member.health_incarnation == member.incarnation;
@@ -99,8 +71,8 @@ fn view(member: &Member, network: Option<&Network>, place: Option<&MemberPlace>)
         instance_id: member.instance_id,
         component_key: member.component_key.clone(),
         name: member.name.clone(),
-        state: state(member.state),
-        health: health(member.known_health()),
+        state: member.state,
+        health: member.known_health(),
         health_message: member.health_message.clone().filter(|_| current),
         health_reason: reason.map(|reason| reason.as_str().to_owned()),
         health_advice: reason.map(HealthReason::advice).map(str::to_owned),

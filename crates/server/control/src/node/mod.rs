@@ -22,7 +22,7 @@ pub use list::list;
 use muster_api::{Code, node as api};
 use muster_db::{StoreError, Tx};
 use muster_ids::TypedId as _;
-use muster_model::node::{Node, NodeState};
+use muster_model::node::Node;
 use muster_wire::inventory::Inventory;
 pub use retire::retire;
 use serde::Deserialize as _;
@@ -54,7 +54,7 @@ pub(crate) fn view(node: &Node) -> api::Node {
         id: node.id,
         name: node.name.clone(),
         labels: muster_api::Labels(node.labels.clone()),
-        state: state(node.state),
+        state: node.state,
         cordoned: node.cordoned,
         draining: node.draining,
         unreachable_since: node.unreachable_since,
@@ -111,17 +111,6 @@ async fn pin_address(tx: &mut Tx, node: &Node) -> Result<()> {
         tx.bump_desired_node(node.id).await?;
     }
     Ok(())
-}
-
-fn state(state: NodeState) -> api::NodeState {
-    match state {
-        NodeState::Enrolling => api::NodeState::Enrolling,
-        NodeState::Ready => api::NodeState::Ready,
-        NodeState::Cordoned => api::NodeState::Cordoned,
-        NodeState::Draining => api::NodeState::Draining,
-        NodeState::Unreachable => api::NodeState::Unreachable,
-        NodeState::Retired => api::NodeState::Retired,
-    }
 }
 
 pub(crate) fn path(node: &Node) -> String {

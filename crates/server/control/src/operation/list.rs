@@ -6,7 +6,7 @@ use muster_authz::Permission;
 use muster_db::OperationFilter;
 use muster_ids::{AllocationId, CellId, InstanceId, MemberId, NodeId, TypedId};
 use muster_model::Scope;
-use muster_model::operation::{Operation, OperationState};
+use muster_model::operation::Operation;
 
 use super::view_for;
 use crate::{Answer, Cx, Error, Result};
@@ -35,10 +35,9 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
                 })?,
         ),
     };
-    let state = query.state.map(state_of);
-    let list = format!("operations {project:?} {subject:?} {state:?}");
+    let list = format!("operations {project:?} {subject:?} {:?}", query.state);
     let page = cx.page(&list, query.page_size, query.page_token.as_deref()).await?;
-    let filter = OperationFilter { project, subject, state };
+    let filter = OperationFilter { project, subject, state: query.state };
     let store = &cx.platform.store;
     let read = |page| store.operation_list(page, filter).boxed();
     // The input is not in the response, but it is read with the operation, and an upgrade's holds a whole configuration.
@@ -53,12 +52,4 @@ pub async fn list(cx: &Cx, query: OperationListQuery) -> Result<Answer> {
 
 fn uuid_of<I: TypedId + std::str::FromStr>(text: &str) -> Option<uuid::Uuid> {
     text.parse::<I>().ok().map(TypedId::uuid)
-}
-
-fn state_of(state: muster_api::operation::OperationState) -> OperationState {
-    OperationState::ALL
-        .iter()
-        .copied()
-        .find(|known| super::state(*known) == state)
-        .unwrap_or(OperationState::Accepted)
 }

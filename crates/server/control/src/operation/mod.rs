@@ -25,10 +25,8 @@ use muster_authz::PrincipalKind;
 use muster_engine::{Definition, Undo, definition};
 use muster_ids::TypedId as _;
 use muster_model::audit::Actor;
-use muster_model::operation::{
-    Blocked, Item, ItemState, Operation, OperationState, ResolveAction, StepRecord, StepState,
-};
-use muster_model::witness::{Witness, WitnessKind};
+use muster_model::operation::{Blocked, Item, Operation, StepRecord};
+use muster_model::witness::Witness;
 
 pub fn path(operation: &Operation) -> String {
     format!("/v1/operations/{}", operation.id)
@@ -87,21 +85,6 @@ fn subject_id(operation: &Operation) -> String {
     }
 }
 
-pub(crate) fn state(state: OperationState) -> api::OperationState {
-    match state {
-        OperationState::Accepted => api::OperationState::Accepted,
-        OperationState::Running => api::OperationState::Running,
-        OperationState::Verifying => api::OperationState::Verifying,
-        OperationState::Compensating => api::OperationState::Compensating,
-        OperationState::Blocked => api::OperationState::Blocked,
-        OperationState::Succeeded => api::OperationState::Succeeded,
-        OperationState::Partial => api::OperationState::Partial,
-        OperationState::Failed => api::OperationState::Failed,
-        OperationState::Cancelled => api::OperationState::Cancelled,
-        OperationState::Superseded => api::OperationState::Superseded,
-    }
-}
-
 fn step(record: &StepRecord, definition: Option<&Definition>) -> api::Step {
     let step = definition.and_then(|definition| definition.step(&record.name));
     api::Step {
@@ -109,15 +92,7 @@ fn step(record: &StepRecord, definition: Option<&Definition>) -> api::Step {
         does: step.map(|step| step.does.to_owned()).unwrap_or_default(),
         verifies: step.is_some_and(|step| step.verifies),
         has_undo: step.is_some_and(|step| matches!(step.undo, Undo::Run(_))),
-        state: match record.state {
-            StepState::Pending => api::StepState::Pending,
-            StepState::Running => api::StepState::Running,
-            StepState::Done => api::StepState::Done,
-            StepState::Failed => api::StepState::Failed,
-            StepState::Undoing => api::StepState::Undoing,
-            StepState::Undone => api::StepState::Undone,
-            StepState::Skipped => api::StepState::Skipped,
-        },
+        state: record.state,
         attempts: record.attempts,
         started_at: record.started_at,
         ended_at: record.ended_at,
@@ -130,40 +105,19 @@ fn item(item: &Item) -> api::Item {
     api::Item {
         id: item.id.clone(),
         name: item.name.clone(),
-        state: match item.state {
-            ItemState::Pending => api::ItemState::Pending,
-            ItemState::Running => api::ItemState::Running,
-            ItemState::Blocked => api::ItemState::Blocked,
-            ItemState::Succeeded => api::ItemState::Succeeded,
-            ItemState::Partial => api::ItemState::Partial,
-            ItemState::Failed => api::ItemState::Failed,
-        },
+        state: item.state,
         operation_id: item.operation_id,
         message: item.message.clone(),
     }
 }
 
 fn blocked_view(blocked: &Blocked) -> api::Blocked {
-    let action = |action: &ResolveAction| match action {
-        ResolveAction::Retry => api::ResolveAction::Retry,
-        ResolveAction::Compensate => api::ResolveAction::Compensate,
-        ResolveAction::AcceptPartial => api::ResolveAction::AcceptPartial,
-        ResolveAction::Abandon => api::ResolveAction::Abandon,
-    };
     api::Blocked {
         reason: blocked.reason.clone(),
         resolvable_by: blocked.resolvable_by.clone(),
-        actions: blocked.actions.iter().map(action).collect(),
+        actions: blocked.actions.clone(),
         since: blocked.since,
         escalates_at: blocked.escalates_at,
-    }
-}
-
-pub(crate) fn witness_kind(kind: WitnessKind) -> api::WitnessKind {
-    match kind {
-        WitnessKind::Witnessed => api::WitnessKind::Witnessed,
-        WitnessKind::Attested => api::WitnessKind::Attested,
-        WitnessKind::Lost => api::WitnessKind::Lost,
     }
 }
 
@@ -171,7 +125,7 @@ pub(crate) fn witness(to_operator: bool, witness: &Witness) -> api::Witness {
     api::Witness {
         id: witness.id,
         transition: witness.transition.as_str().to_owned(),
-        kind: witness_kind(witness.kind),
+        kind: witness.kind,
         incarnation: witness.incarnation,
         node_id: witness.node_id,
         task_id: witness.task_id,
@@ -211,7 +165,7 @@ pub(crate) fn view(operation: &Operation) -> api::Operation {
         actor_id: operation.asked_by.id.clone(),
         actor_name: operation.asked_by.name.clone(),
         correlation_id: operation.correlation_id.clone(),
-        state: state(operation.state),
+        state: operation.state,
         steps: operation.steps.iter().map(|record| step(record, kind)).collect(),
         items: operation.items.iter().map(item).collect(),
         waiting: operation.waiting.clone(),

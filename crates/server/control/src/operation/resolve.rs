@@ -1,7 +1,7 @@
 //! Resolve a blocked operation.
 
 use muster_api::Code;
-use muster_api::operation::{self as api, OperationResolve};
+use muster_api::operation::OperationResolve;
 use muster_authz::Permission;
 use muster_engine::{Unblocked, definition, resolve as decide};
 use muster_ids::{AllocationId, TypedId as _};
@@ -14,20 +14,11 @@ use super::{path, view_for};
 use crate::commit::target;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
-fn choice_of(action: api::ResolveAction) -> ResolveAction {
-    match action {
-        api::ResolveAction::Retry => ResolveAction::Retry,
-        api::ResolveAction::Compensate => ResolveAction::Compensate,
-        api::ResolveAction::AcceptPartial => ResolveAction::AcceptPartial,
-        api::ResolveAction::Abandon => ResolveAction::Abandon,
-    }
-}
-
 /// Prepares `operation_resolve`.
 pub async fn resolve(cx: &Cx, reference: &str, body: OperationResolve) -> Result<PreparedCommand> {
     let operation = cx.operation(reference).await?;
     cx.authorize(Permission::OperationResolve, operation.scope(), "operation")?;
-    let action = choice_of(body.action);
+    let action = body.action;
     let not_parked = || Error::new(Code::InvalidState, "it is not blocked");
     let blocked = operation.blocked.as_ref().ok_or_else(not_parked)?;
     if !blocked.actions.contains(&action) {

@@ -1,7 +1,7 @@
 //! Bind a role to a user. No actor can grant a role that exceeds their own scope.
 
 use muster_api::Code;
-use muster_api::role_binding::{Role as ApiRole, RoleBindingCreate};
+use muster_api::role_binding::RoleBindingCreate;
 use muster_authz::Permission;
 use muster_db::LOGINS_OF_PROJECT;
 use muster_ids::RoleBindingId;
@@ -15,12 +15,7 @@ use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
 /// Prepares `role_binding_create`.
 pub async fn create(cx: &Cx, body: RoleBindingCreate) -> Result<PreparedCommand> {
-    let role = match body.role {
-        ApiRole::PlatformOperator => Role::PlatformOperator,
-        ApiRole::TenantAdmin => Role::TenantAdmin,
-        ApiRole::ProjectAdmin => Role::ProjectAdmin,
-        ApiRole::ProjectViewer => Role::ProjectViewer,
-    };
+    let role = body.role;
     let scope = cx.scope(body.tenant.as_deref(), body.project.as_deref()).await?;
     // A role is limited to its scope, so permission to bind at a scope never grants more than that.
     cx.authorize(Permission::RoleBindingCreate, scope, "scope")?;

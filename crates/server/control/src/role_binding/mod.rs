@@ -16,21 +16,12 @@ use muster_model::{Role, RoleBinding, Scope};
 
 use crate::{Cx, Error, Result};
 
-pub(crate) fn role_view(role: Role) -> api::Role {
-    match role {
-        Role::PlatformOperator => api::Role::PlatformOperator,
-        Role::TenantAdmin => api::Role::TenantAdmin,
-        Role::ProjectAdmin => api::Role::ProjectAdmin,
-        Role::ProjectViewer => api::Role::ProjectViewer,
-    }
-}
-
 pub(crate) fn view(binding: &RoleBinding) -> api::RoleBinding {
     api::RoleBinding {
         id: binding.id,
         user_id: binding.user_id,
         user_email: binding.user_email.clone(),
-        role: role_view(binding.role),
+        role: binding.role,
         tenant_id: binding.scope.tenant(),
         project_id: binding.scope.project(),
         created_at: binding.created_at,

@@ -19,7 +19,7 @@ use muster_model::secret::{Purpose, RuntimeSecret};
 use muster_model::token::{Secret, TokenKind};
 use zeroize::Zeroizing;
 
-use super::{facts, path, purpose_of, view};
+use super::{facts, path, view};
 use crate::commit::target;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -32,7 +32,7 @@ const BOOTSTRAP_BYTES: i64 = 32;
 pub async fn issue(cx: &Cx, project: &str, body: RuntimeSecretIssue) -> Result<PreparedCommand> {
     let (project_id, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::RuntimeSecretIssue, scope, "project")?;
-    match purpose_of(body.purpose) {
+    match body.purpose {
         Purpose::ArtifactPull => {
             cx.authorize(Permission::RuntimeSecretArtifactPull, scope, "project")?;
             artifact_pull(cx, project, project_id, body).await

@@ -11,7 +11,7 @@ pub(crate) use issue::{Pull, pull};
 pub use list::list;
 use muster_api::secret as api;
 use muster_ids::{ProjectId, RuntimeSecretId};
-use muster_model::secret::{Purpose, RuntimeSecret};
+use muster_model::secret::RuntimeSecret;
 pub use revoke::revoke;
 use serde_json::{Value, json};
 
@@ -41,20 +41,6 @@ pub(crate) fn path(secret: &RuntimeSecret) -> String {
     format!("/v1/projects/{}/runtime-secrets/{}", secret.project_id, secret.id)
 }
 
-fn purpose(purpose: Purpose) -> api::Purpose {
-    match purpose {
-        Purpose::ArtifactPull => api::Purpose::ArtifactPull,
-        Purpose::ClusterBootstrap => api::Purpose::ClusterBootstrap,
-    }
-}
-
-fn purpose_of(purpose: api::Purpose) -> Purpose {
-    match purpose {
-        api::Purpose::ArtifactPull => Purpose::ArtifactPull,
-        api::Purpose::ClusterBootstrap => Purpose::ClusterBootstrap,
-    }
-}
-
 /// Returns the data for events and audit entries.
 pub(crate) fn facts(secret: &RuntimeSecret, reason: Option<&str>) -> Value {
     told(&[
@@ -73,7 +59,7 @@ fn view(secret: &RuntimeSecret) -> api::RuntimeSecret {
         id: secret.id,
         tenant_id: secret.tenant_id,
         project_id: secret.project_id,
-        purpose: purpose(secret.purpose),
+        purpose: secret.purpose,
         name: secret.name.clone(),
         repository_id: secret.repository_id,
         cell_id: secret.cell_id,

@@ -11,7 +11,7 @@ pub use quarantine::quarantine;
 use muster_api::slot as api;
 use muster_db::{StoreError, Tx};
 use muster_ids::SlotId;
-use muster_model::node::{Slot, SlotState};
+use muster_model::node::Slot;
 
 pub(crate) fn view(slot: &Slot) -> api::Slot {
     api::Slot {
@@ -24,12 +24,7 @@ pub(crate) fn view(slot: &Slot) -> api::Slot {
         memory_mb: slot.memory_mb,
         numa: slot.numa,
         island: slot.island,
-        state: match slot.state {
-            SlotState::Discovered => api::SlotState::Discovered,
-            SlotState::Approved => api::SlotState::Approved,
-            SlotState::Quarantined => api::SlotState::Quarantined,
-            SlotState::Retired => api::SlotState::Retired,
-        },
+        state: slot.state,
         reason: slot.reason.clone(),
         allocation_id: slot.allocation_id,
         version: slot.version,

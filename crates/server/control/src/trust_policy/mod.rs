@@ -6,10 +6,9 @@ mod set;
 pub use get::get;
 pub use set::set;
 
-use muster_api::artifact as artifacts;
 use muster_api::key as api;
 use muster_ids::ProjectId;
-use muster_model::artifact::{ArtifactState, TrustPolicy};
+use muster_model::artifact::TrustPolicy;
 
 use crate::{Cx, Result};
 
@@ -22,21 +21,10 @@ async fn found(cx: &Cx, project: ProjectId) -> Result<TrustPolicy> {
 fn view(project_id: ProjectId, policy: &TrustPolicy) -> api::TrustPolicy {
     api::TrustPolicy {
         project_id,
-        unsigned_up_to: state(policy.unsigned_up_to),
+        unsigned_up_to: policy.unsigned_up_to,
         smoke_to_stage: policy.smoke_to_stage,
         grace_hours: policy.grace_hours,
         policy: policy.policy,
         version: policy.version,
-    }
-}
-
-fn state(state: ArtifactState) -> artifacts::ArtifactState {
-    match state {
-        ArtifactState::Draft => artifacts::ArtifactState::Draft,
-        ArtifactState::Staged => artifacts::ArtifactState::Staged,
-        ArtifactState::Canary => artifacts::ArtifactState::Canary,
-        ArtifactState::Active => artifacts::ArtifactState::Active,
-        ArtifactState::Deprecated => artifacts::ArtifactState::Deprecated,
-        ArtifactState::Retired => artifacts::ArtifactState::Retired,
     }
 }

@@ -1,8 +1,7 @@
 //! Change a project's trust policy.
-use muster_api::artifact::ArtifactState as Named;
 use muster_api::key::TrustPolicySet;
 use muster_authz::Permission;
-use muster_model::artifact::{ArtifactState, TrustPolicy};
+use muster_model::artifact::TrustPolicy;
 use muster_model::event::EventType;
 use serde_json::json;
 
@@ -40,16 +39,11 @@ pub async fn set(cx: &Cx, project: &str, body: TrustPolicySet) -> Result<Prepare
 /// Returns the policy with the given rules applied.
 fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy> {
     if let Some(state) = body.unsigned_up_to {
-        rules.unsigned_up_to = match state {
-            Named::Draft => ArtifactState::Draft,
-            Named::Staged => ArtifactState::Staged,
-            Named::Canary => ArtifactState::Canary,
-            Named::Active => ArtifactState::Active,
-            // Nothing new starts from these states, signed or not, so a signature requirement would have no effect.
-            Named::Deprecated | Named::Retired => {
-                return Err(Error::field("/unsigned_up_to", "it must be draft, staged, canary or active"));
-            }
-        };
+        // Nothing new starts from these states, signed or not, so a signature requirement would have no effect.
+        if !state.may_start() {
+            return Err(Error::field("/unsigned_up_to", "it must be draft, staged, canary or active"));
+        }
+        rules.unsigned_up_to = state;
     }
     rules.smoke_to_stage = body.smoke_to_stage.unwrap_or(rules.smoke_to_stage);
     rules.grace_hours = body.grace_hours.unwrap_or(rules.grace_hours);
@@ -58,6 +52,8 @@ fn applied(mut rules: TrustPolicy, body: &TrustPolicySet) -> Result<TrustPolicy>
 
 #[cfg(test)]
 mod tests {
+    use muster_model::artifact::ArtifactState;
+
     use super::*;
 
     #[test]
@@ -66,9 +62,9 @@ mod tests {
         assert_eq!(applied(first, &TrustPolicySet::default()).unwrap(), first);
         let body = TrustPolicySet { grace_hours: Some(0), ..TrustPolicySet::default() };
         assert_eq!(applied(first, &body).unwrap(), TrustPolicy { grace_hours: 0, ..first });
-        let body = TrustPolicySet { unsigned_up_to: Some(Named::Draft), ..TrustPolicySet::default() };
+        let body = TrustPolicySet { unsigned_up_to: Some(ArtifactState::Draft), ..TrustPolicySet::default() };
         assert_eq!(applied(first, &body).unwrap().unsigned_up_to, ArtifactState::Draft);
-        for state in [Named::Deprecated, Named::Retired] {
+        for state in [ArtifactState::Deprecated, ArtifactState::Retired] {
             let body = TrustPolicySet { unsigned_up_to: Some(state), ..TrustPolicySet::default() };
             assert_eq!(applied(first, &body).unwrap_err().fields[0].pointer, "/unsigned_up_to");
         }

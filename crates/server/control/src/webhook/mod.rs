@@ -15,7 +15,7 @@ pub use list::list;
 pub use update::update;
 
 use muster_api::webhook as api;
-use muster_model::webhook::{Webhook, WebhookState};
+use muster_model::webhook::Webhook;
 
 pub(crate) fn view(webhook: &Webhook) -> api::Webhook {
     api::Webhook {
@@ -25,11 +25,7 @@ pub(crate) fn view(webhook: &Webhook) -> api::Webhook {
         project_id: webhook.scope.project(),
         url: webhook.url.clone(),
         event_types: webhook.event_types.clone(),
-        state: match webhook.state {
-            WebhookState::Enabled => api::WebhookState::Enabled,
-            WebhookState::Disabled => api::WebhookState::Disabled,
-            WebhookState::Failing => api::WebhookState::Failing,
-        },
+        state: webhook.state,
         // The position in the platform's stream is of no use to a tenant, and would reveal the activity of others.
         cursor: webhook.scope.tenant().is_none().then_some(webhook.cursor),
         attempts: webhook.attempts,
