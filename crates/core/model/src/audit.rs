@@ -10,6 +10,7 @@ use muster_ids::{AuditId, ProjectId, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 
 use crate::Scope;
 
@@ -17,8 +18,9 @@ use crate::Scope;
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Outcome of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = AuditOutcome)]
 pub enum Outcome {
     /// It was executed, or accepted as an operation.
     Succeeded,
@@ -30,10 +32,11 @@ pub enum Outcome {
     Failed,
 }
 
-/// The requester.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The actor of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AuditActor)]
 pub struct Actor {
-    /// `user`, `service_account`, `platform`.
+    /// `user`, `service_account` or `platform`.
     pub kind: String,
     /// The actor's id.
     pub id: String,
@@ -48,48 +51,51 @@ impl Actor {
     }
 }
 
-/// Target of a command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The target of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = AuditTarget)]
 pub struct Target {
-    /// Kind of resource.
+    /// The noun.
     pub kind: String,
-    /// Its id, or the reference from the request if nothing was found.
+    /// Its id, or the reference from the request if it was not found.
     pub id: String,
-    /// Its name, if it has one.
+    /// Its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
-/// An audit entry: actor, action and outcome.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The hashed part of an entry: actor, action, target and outcome.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = AuditRecord)]
 pub struct Entry {
     /// Its id.
     pub id: AuditId,
-    /// Time of the command.
+    /// Time.
     pub at: Timestamp,
     /// The actor.
     pub actor: Actor,
     /// The action, as `noun.verb`.
     pub action: String,
-    /// Its outcome.
+    /// Outcome.
     pub outcome: Outcome,
-    /// Error code, unless it succeeded.
+    /// The problem's code, unless it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Its target.
+    /// The target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
-    /// Its tenant.
+    /// Tenant, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<TenantId>,
-    /// Its project.
+    /// Project, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<ProjectId>,
-    /// Correlation id across request, rows, events and logs.
+    /// Correlation id, shared with the request, events and logs.
     pub correlation_id: String,
-    /// Number of occurrences, for refusals that are counted together.
+    /// Number of occurrences, for aggregated refusals.
     pub count: i64,
-    /// Changes, without secrets.
+    /// Details of the change, without secrets.
+    #[schema(value_type = Object)]
     pub detail: Value,
 }
 

@@ -7,7 +7,7 @@ use muster_ids::{
     AllocationId, ArtifactId, CellId, MemberId, NetworkId, NodeId, OperationId, ProjectId, SshKeyId,
     TenantId, UserId, WitnessId,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -270,16 +270,16 @@ pub struct NodePort {
     pub cell_port: i64,
 }
 
-/// Archived tail of a service's log.
-#[derive(Debug, Clone)]
+/// The last output of a service before its cell was removed.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct CellLog {
     /// Incarnation of the cell.
     pub incarnation: i64,
     /// The service.
     pub service: String,
-    /// One line each: time, stream, text.
+    /// One line per entry: time, stream, text.
     pub text: String,
-    /// Whether earlier lines are missing.
+    /// Whether earlier output was dropped.
     pub truncated: bool,
     /// Time of archiving.
     pub kept_at: Timestamp,

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use muster_ids::{NodeId, SlotId, WitnessId};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::Labels;
 use crate::state::states;
@@ -41,10 +42,10 @@ states! {
     }
 }
 
-/// An amount of each resource of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+/// Amounts of a node's resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, ToSchema)]
 pub struct Capacity {
-    /// GPUs, claimed slot by slot.
+    /// GPUs.
     pub gpus: i64,
     /// Logical CPUs.
     pub cpus: i64,

@@ -146,18 +146,18 @@ impl StepRecord {
 }
 
 /// One item of a bulk operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Item {
-    /// Id of its subject.
+    /// Id of the resource.
     pub id: String,
-    /// Name of the subject.
+    /// Its name.
     pub name: String,
     /// Current state.
     pub state: ItemState,
     /// Its operation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation_id: Option<OperationId>,
-    /// Message for users.
+    /// Human-readable message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub message: Option<String>,
 }

@@ -9,7 +9,7 @@ use crate::shape::{Labels, page};
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
-pub use muster_model::artifact::{ArtifactKind, ArtifactState, Trust};
+pub use muster_model::artifact::{ArtifactKind, ArtifactState, Change as ArtifactChange, Trust};
 
 /// Result of signature verification.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -190,22 +190,6 @@ pub struct LintFinding {
     pub message: String,
     /// How to fix it.
     pub fix: String,
-}
-
-/// A state change.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct ArtifactChange {
-    /// State before; absent for the publication.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub before: Option<ArtifactState>,
-    /// State after.
-    pub after: ArtifactState,
-    /// The actor.
-    pub actor_id: String,
-    /// Reason.
-    pub reason: String,
-    /// Time.
-    pub at: Timestamp,
 }
 
 /// A signature that the registry holds for the digest.

@@ -1,83 +1,14 @@
 //! The audit log.
 
 use jiff::Timestamp;
-use muster_ids::{AuditId, ProjectId, TenantId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::shape::Object;
 use crate::{Answer, Endpoint, shape};
 
-/// Outcome of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AuditOutcome {
-    /// Executed, or accepted as an operation.
-    Succeeded,
-    /// Permitted, but refused in the current state.
-    Refused,
-    /// Permission denied.
-    Denied,
-    /// Accepted as an operation, which failed.
-    Failed,
-}
-
-/// The actor of a command.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct AuditActor {
-    /// `user`, `service_account` or `platform`.
-    pub kind: String,
-    /// The actor's id.
-    pub id: String,
-    /// Its name at the time.
-    pub name: String,
-}
-
-/// The target of a command.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct AuditTarget {
-    /// The noun.
-    pub kind: String,
-    /// Its id, or the reference from the request if it was not found.
-    pub id: String,
-    /// Its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-}
-
-/// The hashed part of an entry: actor, action, target and outcome.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct AuditRecord {
-    /// Its id.
-    pub id: AuditId,
-    /// Time.
-    pub at: Timestamp,
-    /// The actor.
-    pub actor: AuditActor,
-    /// The action, as `noun.verb`.
-    pub action: String,
-    /// Outcome.
-    pub outcome: AuditOutcome,
-    /// The problem's code, unless it succeeded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// The target.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<AuditTarget>,
-    /// Tenant, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tenant_id: Option<TenantId>,
-    /// Project, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub project_id: Option<ProjectId>,
-    /// Correlation id, shared with the request, events and logs.
-    pub correlation_id: String,
-    /// Number of occurrences, for aggregated refusals.
-    pub count: i64,
-    /// Details of the change, without secrets.
-    #[schema(value_type = Object)]
-    pub detail: Object,
-}
+pub use muster_model::audit::{
+    Actor as AuditActor, Entry as AuditRecord, Outcome as AuditOutcome, Target as AuditTarget,
+};
 
 /// A record at its position in the chain.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

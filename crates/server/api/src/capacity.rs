@@ -7,19 +7,7 @@ use utoipa::ToSchema;
 use crate::{Endpoint, shape};
 
 pub use muster_model::allocation::AllocationShape;
-
-/// Amounts of a node's resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
-pub struct Capacity {
-    /// GPUs.
-    pub gpus: i64,
-    /// Logical CPUs.
-    pub cpus: i64,
-    /// Memory in MiB.
-    pub memory_mb: i64,
-    /// Disk in MiB.
-    pub disk_mb: i64,
-}
+pub use muster_model::node::Capacity;
 
 /// A capacity query.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]

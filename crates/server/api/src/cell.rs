@@ -11,7 +11,7 @@ use crate::operation::Started;
 use crate::shape::{Labels, page};
 use crate::{Endpoint, shape};
 
-pub use muster_model::cell::CellState;
+pub use muster_model::cell::{CellLog, CellState};
 
 /// A cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
@@ -174,21 +174,6 @@ page! {
 pub struct ArchivedLogs {
     /// One per service and incarnation.
     pub logs: Vec<CellLog>,
-}
-
-/// The last output of a service before its cell was removed.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct CellLog {
-    /// Incarnation of the cell.
-    pub incarnation: i64,
-    /// The service.
-    pub service: String,
-    /// One line per entry: time, stream, text.
-    pub text: String,
-    /// Whether earlier output was dropped.
-    pub truncated: bool,
-    /// Time of archiving.
-    pub kept_at: Timestamp,
 }
 
 /// The endpoints.

@@ -9,7 +9,7 @@ use crate::capacity::Capacity;
 use crate::shape::{Object, page};
 use crate::{Endpoint, shape};
 
-pub use muster_model::operation::{ItemState, OperationState, ResolveAction, StepState};
+pub use muster_model::operation::{Item, ItemState, OperationState, ResolveAction, StepState};
 pub use muster_model::witness::WitnessKind;
 
 /// One step.
@@ -39,23 +39,6 @@ pub struct Step {
     /// The evidence; the witness is in `witnesses` when a single operation is returned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness_id: Option<WitnessId>,
-}
-
-/// One item of a bulk operation.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Item {
-    /// Id of the resource.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Current state.
-    pub state: ItemState,
-    /// Its operation.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub operation_id: Option<OperationId>,
-    /// Human-readable message.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub message: Option<String>,
 }
 
 /// Details of a block.

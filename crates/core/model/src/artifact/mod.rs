@@ -163,18 +163,20 @@ impl Artifact {
     }
 }
 
-/// A change of an artifact's state.
-#[derive(Debug, Clone)]
+/// A state change.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = ArtifactChange)]
 pub struct Change {
-    /// State before; none for the publication.
+    /// State before; absent for the publication.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before: Option<ArtifactState>,
     /// State after.
     pub after: ArtifactState,
     /// The actor.
     pub actor_id: String,
-    /// The reason.
+    /// Reason.
     pub reason: String,
-    /// Time of the change.
+    /// Time.
     pub at: Timestamp,
 }
 

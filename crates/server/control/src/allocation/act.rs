@@ -13,7 +13,6 @@ use muster_model::operation_input::OperationInput;
 use serde_json::{Value, json};
 
 use super::subject;
-use crate::capacity::amounts;
 use crate::operation::{Submission, plan, submit};
 use crate::{Cx, Error, PreparedCommand, Result};
 
@@ -53,7 +52,7 @@ pub(super) async fn act(cx: &Cx, act: Act) -> Result<PreparedCommand> {
     let mut touched = vec![allocation.id.to_string()];
     touched.extend(act.touched);
     let mut shown = plan(definition, &touched, act.deadline_at);
-    shown.capacity = Some(amounts(&allocation.capacity));
+    shown.capacity = Some(allocation.capacity);
     Ok(submit(
         cx,
         Submission {

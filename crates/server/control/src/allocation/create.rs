@@ -13,7 +13,7 @@ use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::path;
-use crate::capacity::{PlannedAllocations, amounts, ensure_possible, foresee, with_defaults};
+use crate::capacity::{PlannedAllocations, ensure_possible, foresee, with_defaults};
 use crate::commit::target;
 use crate::operation::started;
 use crate::tenant::checked_labels;
@@ -48,7 +48,7 @@ pub async fn create(cx: &Cx, project: &str, body: AllocationCreate) -> Result<Pr
     let deadline_at = body.wait_until.unwrap_or(cx.now) + timing.create;
     let exclusive_locks = [allocation.id.to_string()];
     let mut plan = operation::plan(&CREATE, &exclusive_locks, deadline_at);
-    plan.capacity = Some(amounts(&allocation.capacity));
+    plan.capacity = Some(allocation.capacity);
     let subject = target("allocation", allocation.id, &allocation.name);
     if body.dry_run.unwrap_or(false) {
         let exclusive = allocation.shape == AllocationShape::Baremetal;

@@ -27,7 +27,6 @@ use muster_ids::TypedId as _;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::witness::WitnessKind;
 
-use crate::capacity::amounts;
 use crate::operation::Subject;
 use crate::{Cx, Result};
 
@@ -55,12 +54,12 @@ pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
         name: allocation.name.clone(),
         labels: muster_api::Labels(allocation.labels.clone()),
         shape: allocation.shape,
-        capacity: amounts(&allocation.capacity),
+        capacity: allocation.capacity,
         strategy: allocation.strategy,
         state: allocation.state,
         node_id: allocation.node_id,
         incarnation: allocation.incarnation,
-        held: amounts(&allocation.held),
+        held: allocation.held,
         reason: allocation.reason.map(|reason| reason.as_str().to_owned()),
         advice: allocation.reason.map(FailureReason::advice).map(str::to_owned),
         message: allocation.message.clone(),

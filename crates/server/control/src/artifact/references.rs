@@ -1,6 +1,6 @@
 //! Show everything that depends on an artifact, from signatures to running cells.
 
-use muster_api::artifact::{ArtifactChange, ArtifactReferences, CellReference, SignatureReference};
+use muster_api::artifact::{ArtifactReferences, CellReference, SignatureReference};
 use muster_authz::Permission;
 use muster_model::artifact::ArtifactState;
 use muster_trust::{bundle, simple};
@@ -71,16 +71,7 @@ pub async fn references(cx: &Cx, project: &str, reference: &str) -> Result<Answe
             .collect(),
         supersedes: store.artifact_supersedes(artifact.id).await?,
         lint: lint::findings(cx, &artifact).await?,
-        changes: changes
-            .into_iter()
-            .map(|change| ArtifactChange {
-                before: change.before,
-                after: change.after,
-                actor_id: change.actor_id,
-                reason: change.reason,
-                at: change.at,
-            })
-            .collect(),
+        changes,
         holds,
         artifact: shown,
     }))

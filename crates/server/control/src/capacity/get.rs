@@ -8,7 +8,6 @@ use muster_authz::Permission;
 use muster_db::Store;
 use muster_model::placement::{Room, Strategy, ask_for};
 
-use super::amounts;
 use super::request::{impossible, with_defaults};
 use super::weigh::{Question, by_gpus, change, largest, least, left, nearest, nodes, obstacle};
 use crate::{Answer, Cx, Result};
@@ -32,10 +31,10 @@ pub async fn get(cx: &Cx, project: &str, query: CapacityQuery) -> Result<Answer>
     let report = CapacityReport {
         project_id: project,
         shape: question.shape,
-        capacity: amounts(&question.need),
+        capacity: question.need,
         fits_now: obstacle.is_none(),
         nodes: nodes(&question, &rooms),
-        largest: amounts(&largest(&question, &rooms)),
+        largest: largest(&question, &rooms),
         by_gpus: by_gpus(&question, &rooms),
         waiting: store.queue_length().await?,
         quota_left: quota,
@@ -82,7 +81,7 @@ async fn instead(
         let rooms = store.rooms(&cut.need, heard_since).await?;
         if let Some(other) = nearest(&cut, &rooms) {
             let change = change(question, &other);
-            return Ok(Some(CapacityNearest { change, shape: other.shape, capacity: amounts(&other.need) }));
+            return Ok(Some(CapacityNearest { change, shape: other.shape, capacity: other.need }));
         }
     }
     Ok(None)

@@ -11,12 +11,3 @@ pub(crate) use shortage::shortage;
 
 pub(crate) use outlook::{PlannedAllocations, foresee, total};
 pub(crate) use request::{ensure_possible, with_defaults};
-
-use muster_api::capacity as api;
-use muster_model::node::Capacity;
-
-/// Converts amounts to the API type.
-pub(crate) fn amounts(capacity: &Capacity) -> api::Capacity {
-    let Capacity { gpus, cpus, memory_mb, disk_mb } = *capacity;
-    api::Capacity { gpus, cpus, memory_mb, disk_mb }
-}

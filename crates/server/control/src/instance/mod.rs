@@ -36,6 +36,7 @@ use muster_model::allocation::AllocationShape;
 use muster_model::app::AppVersion;
 use muster_model::instance::{Component, ComponentCounts, Health, Instance, InstanceFailure, health_of};
 use muster_model::member::{Member, MemberState};
+use muster_model::node;
 
 use crate::adapter_step::object;
 use crate::operation::Subject;
@@ -157,14 +158,14 @@ pub(crate) fn shape_word(word: &str) -> Shape {
 }
 
 /// Converts the capacity in a request.
-pub(crate) fn amounts_of(capacity: muster_api::capacity::Capacity) -> Capacity {
-    let muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
+pub(crate) fn amounts_of(capacity: node::Capacity) -> Capacity {
+    let node::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
     Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
 /// Multiplies a capacity.
-pub(crate) fn times(each: Capacity, count: i64) -> muster_api::capacity::Capacity {
-    muster_api::capacity::Capacity {
+pub(crate) fn times(each: Capacity, count: i64) -> node::Capacity {
+    node::Capacity {
         gpus: each.gpus.saturating_mul(count),
         cpus: each.cpus.saturating_mul(count),
         memory_mb: each.memory_mb.saturating_mul(count),
@@ -184,9 +185,9 @@ pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> 
     Error::field(field, why)
 }
 
-fn amounts(capacity: Capacity) -> muster_api::capacity::Capacity {
+fn amounts(capacity: Capacity) -> node::Capacity {
     let Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
-    muster_api::capacity::Capacity { gpus, cpus, memory_mb, disk_mb }
+    node::Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
 /// Returns the view with its topology, which needs queries.

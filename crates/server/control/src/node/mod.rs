@@ -30,7 +30,6 @@ use serde_json::Value;
 pub use uncordon::uncordon;
 pub use update::update;
 
-use crate::capacity::amounts;
 use crate::operation::Subject;
 use crate::{Cx, Error, Result};
 
@@ -59,8 +58,8 @@ pub(crate) fn view(node: &Node) -> api::Node {
         draining: node.draining,
         unreachable_since: node.unreachable_since,
         retired_at: node.retired_at,
-        total: amounts(&node.total),
-        free: amounts(&node.free),
+        total: node.total,
+        free: node.free,
         allocations: node.holders,
         inventory_digest: node.inventory_digest.clone(),
         approved_digest: node.approved_digest.clone(),

@@ -25,7 +25,7 @@ use muster_authz::PrincipalKind;
 use muster_engine::{Definition, Undo, definition};
 use muster_ids::TypedId as _;
 use muster_model::audit::Actor;
-use muster_model::operation::{Blocked, Item, Operation, StepRecord};
+use muster_model::operation::{Blocked, Operation, StepRecord};
 use muster_model::witness::Witness;
 
 pub fn path(operation: &Operation) -> String {
@@ -101,16 +101,6 @@ fn step(record: &StepRecord, definition: Option<&Definition>) -> api::Step {
     }
 }
 
-fn item(item: &Item) -> api::Item {
-    api::Item {
-        id: item.id.clone(),
-        name: item.name.clone(),
-        state: item.state,
-        operation_id: item.operation_id,
-        message: item.message.clone(),
-    }
-}
-
 fn blocked_view(blocked: &Blocked) -> api::Blocked {
     api::Blocked {
         reason: blocked.reason.clone(),
@@ -167,7 +157,7 @@ pub(crate) fn view(operation: &Operation) -> api::Operation {
         correlation_id: operation.correlation_id.clone(),
         state: operation.state,
         steps: operation.steps.iter().map(|record| step(record, kind)).collect(),
-        items: operation.items.iter().map(item).collect(),
+        items: operation.items.clone(),
         waiting: operation.waiting.clone(),
         blocked: operation.blocked.as_ref().map(blocked_view),
         blocked_by: Vec::new(),
