@@ -2,10 +2,43 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// Key and value pairs that the platform stores and never interprets.
-pub type Labels = BTreeMap<String, String>;
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Labels(pub BTreeMap<String, String>);
+
+impl Labels {
+    /// No labels.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl FromIterator<(String, String)> for Labels {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(pairs: T) -> Self {
+        Self(pairs.into_iter().collect())
+    }
+}
+
+impl PartialSchema for Labels {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .property_names(Some(text().pattern(Some("^[a-z0-9-][a-z0-9._/-]{0,62}$")).build()))
+            .additional_properties(Some(text().max_length(Some(255))))
+            .max_properties(Some(64))
+            .into()
+    }
+}
+
+impl ToSchema for Labels {}
 
 /// Reports whether `key` is a valid label key: letters, digits, dots, slashes and dashes, up to 63. The narrow alphabet also
 /// keeps keys from being read as paths by the databases' JSON operators.
@@ -16,10 +49,10 @@ pub fn is_key(key: &str) -> bool {
 
 /// Returns the first error in a set of labels.
 pub fn fault(labels: &Labels) -> Option<String> {
-    if labels.len() > 64 {
+    if labels.0.len() > 64 {
         return Some("there are more than 64 labels".to_owned());
     }
-    labels.iter().find_map(|(key, value)| match (is_key(key), value.len() <= 255) {
+    labels.0.iter().find_map(|(key, value)| match (is_key(key), value.len() <= 255) {
         (false, _) => Some(format!("`{key}` cannot be a key: use a-z, 0-9, '.', '/', '-', up to 63 of them")),
         (true, false) => Some(format!("the value of `{key}` is longer than 255 bytes")),
         (true, true) => None,

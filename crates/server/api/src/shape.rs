@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::Schema;
+
+pub use muster_model::Labels;
 
 /// Named schemas, collected for the document.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
@@ -55,25 +57,6 @@ pub(crate) use page;
 
 /// A free-form JSON object. Its own type, so that every schema is an "object" and never "anything".
 pub type Object = serde_json::Map<String, serde_json::Value>;
-
-/// Labels on the wire: key-value pairs that the platform stores and never interprets.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(transparent)]
-pub struct Labels(pub std::collections::BTreeMap<String, String>);
-
-impl utoipa::PartialSchema for Labels {
-    fn schema() -> RefOr<Schema> {
-        let text = || ObjectBuilder::new().schema_type(Type::String);
-        ObjectBuilder::new()
-            .schema_type(Type::Object)
-            .property_names(Some(text().pattern(Some("^[a-z0-9-][a-z0-9._/-]{0,62}$")).build()))
-            .additional_properties(Some(text().max_length(Some(255))))
-            .max_properties(Some(64))
-            .into()
-    }
-}
-
-impl ToSchema for Labels {}
 
 /// Paging parameters for lists without labels.
 #[derive(Debug, Clone, Default, serde::Deserialize, ToSchema)]

@@ -52,7 +52,7 @@ pub(crate) fn view(allocation: &Allocation) -> api::Allocation {
         tenant_id: allocation.tenant_id,
         project_id: allocation.project_id,
         name: allocation.name.clone(),
-        labels: muster_api::Labels(allocation.labels.clone()),
+        labels: allocation.labels.clone(),
         shape: allocation.shape,
         capacity: allocation.capacity,
         strategy: allocation.strategy,

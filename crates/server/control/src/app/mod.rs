@@ -40,7 +40,7 @@ fn view(found: &FoundApp) -> api::App {
         display_name: app.display_name.clone(),
         description: app.description.clone(),
         audience: app.audience,
-        labels: muster_api::Labels(app.labels.clone()),
+        labels: app.labels.clone(),
         active_version: found.active_version.clone(),
         canary_version: found.canary_version.clone(),
         entitled: found.entitled,

@@ -75,7 +75,7 @@ pub(crate) fn view(artifact: &Artifact, policy: &TrustPolicy) -> api::Artifact {
         smoke_witness_id: artifact.smoke_witness_id,
         superseded_by: artifact.superseded_by,
         retirable_at: retirable,
-        labels: muster_api::Labels(artifact.labels.clone().into_iter().collect()),
+        labels: artifact.labels.clone(),
         created_at: artifact.created_at,
         updated_at: artifact.updated_at,
         version: artifact.version,

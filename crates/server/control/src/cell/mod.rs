@@ -57,7 +57,7 @@ pub(crate) async fn view(cx: &Cx, cell: &Cell) -> Result<api::Cell> {
         node_id: cell.node_id,
         network_id: cell.network_id,
         name: cell.name.clone(),
-        labels: muster_api::Labels(cell.labels.clone()),
+        labels: cell.labels.clone(),
         spec,
         address: address.map(|address| address.to_string()).unwrap_or_default(),
         ports: ports

@@ -226,7 +226,7 @@ fn shown(
         tenant_id: instance.tenant_id,
         project_id: instance.project_id,
         name: instance.name.clone(),
-        labels: muster_api::Labels(instance.labels.clone()),
+        labels: instance.labels.clone(),
         app_id: instance.app_id,
         app: instance.app.clone(),
         app_version_id: instance.app_version_id,

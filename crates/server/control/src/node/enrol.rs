@@ -46,7 +46,7 @@ pub async fn enrol(cx: &Cx, body: NodeEnrol) -> Result<PreparedCommand> {
         id: enrolment.id,
         node_id: enrolment.node_id,
         name: enrolment.node_name.clone(),
-        labels: muster_api::Labels(node.map_or_else(|| enrolment.labels.clone(), |node| node.labels)),
+        labels: node.map_or_else(|| enrolment.labels.clone(), |node| node.labels),
         expires_at,
         ca_sha256: cx.platform.authority.fingerprint(cx.platform.custody()).await?,
         token: None,

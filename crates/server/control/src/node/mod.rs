@@ -52,7 +52,7 @@ pub(crate) fn view(node: &Node) -> api::Node {
     api::Node {
         id: node.id,
         name: node.name.clone(),
-        labels: muster_api::Labels(node.labels.clone()),
+        labels: node.labels.clone(),
         state: node.state,
         cordoned: node.cordoned,
         draining: node.draining,

@@ -22,7 +22,7 @@ pub(crate) fn view(project: &Project) -> api::Project {
         tenant: project.tenant_slug.clone(),
         name: project.name.clone(),
         display_name: project.display_name.clone(),
-        labels: muster_api::Labels(project.labels.clone()),
+        labels: project.labels.clone(),
         created_at: project.created_at,
         updated_at: project.updated_at,
         version: project.version,

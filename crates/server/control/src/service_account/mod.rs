@@ -25,7 +25,7 @@ pub(crate) fn view(account: &ServiceAccount) -> api::ServiceAccount {
         description: account.description.clone(),
         permissions: account.permissions.clone(),
         disabled: account.disabled,
-        labels: muster_api::Labels(account.labels.clone()),
+        labels: account.labels.clone(),
         created_at: account.created_at,
         updated_at: account.updated_at,
         version: account.version,

@@ -19,7 +19,7 @@ pub use rotate_key::rotate_key;
 pub use update::update;
 
 use muster_api::tenant as api;
-use muster_model::Tenant;
+use muster_model::{Labels, Tenant};
 
 use crate::Error;
 
@@ -28,7 +28,7 @@ pub(crate) fn view(tenant: &Tenant) -> api::Tenant {
         id: tenant.id,
         slug: tenant.slug.clone(),
         display_name: tenant.display_name.clone(),
-        labels: muster_api::Labels(tenant.labels.clone()),
+        labels: tenant.labels.clone(),
         created_at: tenant.created_at,
         updated_at: tenant.updated_at,
         version: tenant.version,
@@ -40,8 +40,8 @@ pub(crate) fn path(tenant: &Tenant) -> String {
 }
 
 /// Validates labels.
-pub(crate) fn checked_labels(labels: Option<muster_api::Labels>) -> crate::Result<muster_model::Labels> {
-    let labels = labels.unwrap_or_default().0;
+pub(crate) fn checked_labels(labels: Option<Labels>) -> crate::Result<Labels> {
+    let labels = labels.unwrap_or_default();
     match muster_model::labels::fault(&labels) {
         Some(fault) => Err(Error::field("/labels", fault)),
         None => Ok(labels),

@@ -32,7 +32,7 @@ pub(crate) fn view(user: &User) -> api::User {
         display_name: user.display_name.clone(),
         disabled: user.disabled,
         has_password: user.password_hash.is_some(),
-        labels: muster_api::Labels(user.labels.clone()),
+        labels: user.labels.clone(),
         created_at: user.created_at,
         updated_at: user.updated_at,
         version: user.version,

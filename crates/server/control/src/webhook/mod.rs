@@ -31,7 +31,7 @@ pub(crate) fn view(webhook: &Webhook) -> api::Webhook {
         attempts: webhook.attempts,
         failing_since: webhook.failing_since,
         last_result: webhook.last_result.clone(),
-        labels: muster_api::Labels(webhook.labels.clone()),
+        labels: webhook.labels.clone(),
         created_at: webhook.created_at,
         updated_at: webhook.updated_at,
         version: webhook.version,

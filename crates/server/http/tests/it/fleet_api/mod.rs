@@ -48,7 +48,7 @@ pub(crate) async fn join(kit: &Kit, name: &str, found: &Inventory) -> NodeId {
     let joining = Joining {
         id,
         name: name.to_owned(),
-        labels: [("rack".to_owned(), name.to_owned())].into(),
+        labels: [("rack".to_owned(), name.to_owned())].into_iter().collect(),
         inventory: json!(found),
         inventory_digest: found.hardware_digest(),
         agent_version: "0.1.0".to_owned(),

@@ -30,7 +30,7 @@ async fn a_right_to_join_shows_its_token_once_and_opens_nothing_else() {
 
         let hash = Secret::parse(&token).unwrap().hash();
         let kept = kit.store().enrolment_by_hash(&hash, Env::system().now()).await.unwrap().unwrap();
-        assert_eq!((kept.node_name.as_deref(), kept.labels["rack"].as_str()), (Some("gpu-1"), "7"));
+        assert_eq!((kept.node_name.as_deref(), kept.labels.0["rack"].as_str()), (Some("gpu-1"), "7"));
 
         let bearer = kit.client_of(0, &token).get("/v1/whoami").await.refused(401, "unauthenticated");
         assert!(bearer.text_of("detail").contains("muster agent join"));
