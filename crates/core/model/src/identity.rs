@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use muster_ids::{ProjectId, ServiceAccountId, TenantId, UserId};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{Labels, Scope};
 
-/// The outer isolation boundary.
-#[derive(Debug, Clone)]
+/// A tenant: the outermost isolation boundary.
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Tenant {
     /// Its id.
     pub id: TenantId,
@@ -24,16 +26,17 @@ pub struct Tenant {
     pub version: i64,
 }
 
-/// Ownership and quota inside a tenant.
-#[derive(Debug, Clone)]
+/// A project: ownership and quota inside a tenant.
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Project {
     /// Its id.
     pub id: ProjectId,
-    /// The owning tenant.
+    /// The tenant that owns it.
     pub tenant_id: TenantId,
-    /// The owner's slug.
+    /// That tenant's slug.
+    #[serde(rename = "tenant")]
     pub tenant_slug: String,
-    /// Its name, unique in the tenant.
+    /// Name, unique in the tenant; `tenant.name` is unique on the platform.
     pub name: String,
     /// Display name.
     pub display_name: String,
@@ -141,22 +144,23 @@ impl Login {
     }
 }
 
-/// A service account: automation inside one project.
-#[derive(Debug, Clone)]
+/// An identity for automation inside one project.
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ServiceAccount {
     /// Its id.
     pub id: ServiceAccountId,
     /// The tenant of its project.
+    #[serde(skip)]
     pub tenant_id: TenantId,
-    /// Its project, outside of which it has no access.
+    /// Its project; it has no access elsewhere.
     pub project_id: ProjectId,
-    /// Name, unique in the project.
+    /// Its name, unique in the project.
     pub name: String,
-    /// Its purpose.
+    /// Description.
     pub description: String,
-    /// Allow list: permissions by name, nothing implied.
+    /// Its permissions; none are implied.
     pub permissions: Vec<String>,
-    /// Tokens of a disabled account are rejected.
+    /// Whether its tokens are refused.
     pub disabled: bool,
     /// Labels.
     pub labels: Labels,

@@ -1,7 +1,8 @@
 //! Nodes and their slots.
 
 use jiff::Timestamp;
-use muster_ids::{NodeId, SlotId, WitnessId};
+use muster_ids::{AllocationId, NodeId, SlotId, WitnessId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -43,7 +44,7 @@ states! {
 }
 
 /// Amounts of a node's resources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Capacity {
     /// GPUs.
     pub gpus: i64,
@@ -137,17 +138,18 @@ pub struct Node {
 }
 
 /// A node's smallest claimable GPU unit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Slot {
     /// Its id.
     pub id: SlotId,
-    /// Its node.
+    /// The node it is in.
     pub node_id: NodeId,
-    /// Its kind; `gpu` today.
+    /// Its kind: `gpu`.
     pub kind: String,
-    /// Identity of the device.
+    /// The device's own identifier.
+    #[schema(example = "GPU-8f3d2c11-6a0e-4c8e-9a55-0d6b7f1e2a34")]
     pub device: String,
-    /// Number on the node.
+    /// Its number on the node.
     pub ordinal: i64,
     /// The device's model.
     pub model: String,
@@ -155,14 +157,16 @@ pub struct Slot {
     pub memory_mb: i64,
     /// Its NUMA node.
     pub numa: i64,
-    /// Its NVLink island.
+    /// Its NVLink island: GPUs that reach each other over NVLink have the same number.
     pub island: i64,
     /// Current state.
     pub state: SlotState,
-    /// Why it is quarantined.
+    /// Reason it is quarantined.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
-    /// Allocation that claims it.
-    pub allocation_id: Option<muster_ids::AllocationId>,
-    /// Version for `If-Match`.
+    /// The allocation that holds it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub allocation_id: Option<AllocationId>,
+    /// Incremented with each change.
     pub version: i64,
 }

@@ -1,7 +1,5 @@
 //! Projects.
 
-use jiff::Timestamp;
-use muster_ids::{ProjectId, TenantId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,28 +7,7 @@ use crate::shape::{Labels, ListQuery, page};
 use crate::tenant::{DeleteQuery, Removed};
 use crate::{Endpoint, shape};
 
-/// A project: ownership and quota inside a tenant.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Project {
-    /// Its id.
-    pub id: ProjectId,
-    /// The tenant that owns it.
-    pub tenant_id: TenantId,
-    /// That tenant's slug.
-    pub tenant: String,
-    /// Name, unique in the tenant; `tenant.name` is unique on the platform.
-    pub name: String,
-    /// Display name.
-    pub display_name: String,
-    /// Labels.
-    pub labels: Labels,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// Time of the last change.
-    pub updated_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
-}
+pub use muster_model::Project;
 
 /// A project to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

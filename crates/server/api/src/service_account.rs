@@ -1,7 +1,5 @@
 //! Service accounts.
 
-use jiff::Timestamp;
-use muster_ids::{ProjectId, ServiceAccountId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,30 +7,7 @@ use crate::shape::{Labels, ListQuery, page};
 use crate::tenant::Removed;
 use crate::{Endpoint, shape};
 
-/// An identity for automation inside one project.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct ServiceAccount {
-    /// Its id.
-    pub id: ServiceAccountId,
-    /// Its project; it has no access elsewhere.
-    pub project_id: ProjectId,
-    /// Its name, unique in the project.
-    pub name: String,
-    /// Description.
-    pub description: String,
-    /// Its permissions; none are implied.
-    pub permissions: Vec<String>,
-    /// Whether its tokens are refused.
-    pub disabled: bool,
-    /// Labels.
-    pub labels: Labels,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// Time of the last change.
-    pub updated_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
-}
+pub use muster_model::ServiceAccount;
 
 /// A service account to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -1,47 +1,12 @@
 //! Slots.
 
-use muster_ids::{AllocationId, NodeId, SlotId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::page;
 use crate::{Endpoint, shape};
 
-pub use muster_model::node::SlotState;
-
-/// A node's smallest claimable GPU unit.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Slot {
-    /// Its id.
-    pub id: SlotId,
-    /// The node it is in.
-    pub node_id: NodeId,
-    /// Its kind: `gpu`.
-    pub kind: String,
-    /// The device's own identifier.
-    #[schema(example = "GPU-8f3d2c11-6a0e-4c8e-9a55-0d6b7f1e2a34")]
-    pub device: String,
-    /// Its number on the node.
-    pub ordinal: i64,
-    /// The device's model.
-    pub model: String,
-    /// Its memory in MiB.
-    pub memory_mb: i64,
-    /// Its NUMA node.
-    pub numa: i64,
-    /// Its NVLink island: GPUs that reach each other over NVLink have the same number.
-    pub island: i64,
-    /// Current state.
-    pub state: SlotState,
-    /// Reason it is quarantined.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub reason: Option<String>,
-    /// The allocation that holds it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub allocation_id: Option<AllocationId>,
-    /// Incremented with each change.
-    pub version: i64,
-}
+pub use muster_model::node::{Slot, SlotState};
 
 /// A quarantine.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -1,31 +1,12 @@
 //! Tenants.
 
-use jiff::Timestamp;
-use muster_ids::TenantId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::shape::{Labels, ListQuery, page};
 use crate::{Endpoint, shape};
 
-/// A tenant: the outermost isolation boundary.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Tenant {
-    /// Its id.
-    pub id: TenantId,
-    /// Name, unique on the platform.
-    pub slug: String,
-    /// Display name.
-    pub display_name: String,
-    /// Labels.
-    pub labels: Labels,
-    /// Creation time.
-    pub created_at: Timestamp,
-    /// Time of the last change.
-    pub updated_at: Timestamp,
-    /// Version for `If-Match`.
-    pub version: i64,
-}
+pub use muster_model::Tenant;
 
 /// A tenant to create.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]

@@ -5,7 +5,7 @@ use muster_model::Scope;
 use muster_wire::difference::difference;
 
 use super::{inventory, view};
-use crate::{Answer, Cx, Result, slot};
+use crate::{Answer, Cx, Result};
 
 /// Handles `node_get`.
 pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
@@ -19,7 +19,7 @@ pub async fn get(cx: &Cx, reference: &str) -> Result<Answer> {
     {
         shown.difference = Some(difference(&inventory(approved)?, &found));
     }
-    shown.slots = Some(slots.iter().map(slot::view).collect());
+    shown.slots = Some(slots);
     shown.inventory = Some(found);
     Ok(Answer::new(&shown))
 }

@@ -7,7 +7,7 @@ use muster_model::event::EventType;
 use muster_model::{Project, Scope};
 use serde_json::json;
 
-use super::{path, view};
+use super::path;
 use crate::commit::target;
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, PreparedCommand, Result};
@@ -32,7 +32,7 @@ pub async fn create(cx: &Cx, tenant: &str, body: ProjectCreate) -> Result<Prepar
         PreparedCommand::new(project.scope(), target("project", project.id, &project.name), move |tx| {
             Box::pin(async move {
                 tx.project_insert(&project).await?;
-                Ok(Answer::new(&view(&project)))
+                Ok(Answer::new(&project))
             })
         });
     Ok(commit.event(cx, EventType::ProjectCreated, subject, told))

@@ -7,7 +7,7 @@ use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, view};
+use super::path;
 use crate::commit::target;
 use crate::tenant::{
     counted, refuse_if_alive, refuse_if_held, refuse_if_not_empty, refuse_if_running, removed_view,
@@ -23,7 +23,7 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Prep
     let cascade = query.cascade.unwrap_or(false);
     let (subject, told) = (path(&project), json!({"name": project.name, "cascade": cascade}));
     let (id, version) = (project.id, project.version);
-    let before = view(&project);
+    let before = project.clone();
     let commit = PreparedCommand::new(project.scope(), target("project", id, &project.name), move |tx| {
         Box::pin(async move {
             refuse_if_alive("project", tx.allocation_live_of_project(id).await?)?;

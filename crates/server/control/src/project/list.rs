@@ -6,7 +6,6 @@ use muster_authz::{Permission, PrincipalKind};
 use muster_ids::TypedId as _;
 use muster_model::Scope;
 
-use super::view;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -22,5 +21,5 @@ pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
     let labels = selector(query.labels.as_deref())?;
     let mut items = cx.platform.store.project_list(page, of, &labels).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |project| project.id.uuid()).await?;
-    Ok(Answer::new(&ProjectPage { items: items.iter().map(view).collect(), next_page_token }))
+    Ok(Answer::new(&ProjectPage { items, next_page_token }))
 }

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, view};
+use super::path;
 use crate::commit::{changed, target};
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, PreparedCommand, Result};
@@ -16,7 +16,7 @@ pub async fn update(cx: &Cx, reference: &str, body: ProjectUpdate) -> Result<Pre
     cx.authorize(Permission::ProjectUpdate, project.scope(), "project")?;
     cx.expect_version(project.version)?;
     let told = changed(
-        &view(&project),
+        &project,
         &[
             ("display_name", body.display_name.as_ref().map(|name| json!(name))),
             ("labels", body.labels.as_ref().map(|labels| json!(labels))),
@@ -35,7 +35,7 @@ pub async fn update(cx: &Cx, reference: &str, body: ProjectUpdate) -> Result<Pre
         PreparedCommand::new(project.scope(), target("project", project.id, &project.name), move |tx| {
             Box::pin(async move {
                 tx.project_update(&project).await?;
-                Ok(Answer::new(&view(&project)))
+                Ok(Answer::new(&project))
             })
         });
     Ok(commit.event(cx, EventType::ProjectUpdated, subject, told))

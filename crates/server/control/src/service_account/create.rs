@@ -6,7 +6,7 @@ use muster_model::ServiceAccount;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{allow_list, path, view};
+use super::{allow_list, path};
 use crate::commit::target;
 use crate::tenant::checked_labels;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
@@ -36,7 +36,7 @@ pub async fn create(cx: &Cx, project: &str, body: ServiceAccountCreate) -> Resul
         move |tx| {
             Box::pin(async move {
                 tx.service_account_insert(&account).await?;
-                Ok(Answer::new(&view(&account)))
+                Ok(Answer::new(&account))
             })
         },
     );

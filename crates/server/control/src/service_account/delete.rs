@@ -8,7 +8,7 @@ use muster_db::StoreError;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, view};
+use super::path;
 use crate::commit::target;
 use crate::entitlement::not_by_hand;
 use crate::tenant::{counted, removed_view};
@@ -23,7 +23,7 @@ pub async fn delete(cx: &Cx, project: &str, reference: &str) -> Result<PreparedC
     not_by_hand(cx, account.id).await?;
     let (subject, told) = (path(&account), json!({"name": account.name}));
     let (id, version) = (account.id, account.version);
-    let before = view(&account);
+    let before = account.clone();
     let commit =
         PreparedCommand::new(account.scope(), target("service_account", id, &account.name), move |tx| {
             Box::pin(async move {

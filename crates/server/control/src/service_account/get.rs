@@ -2,7 +2,6 @@
 
 use muster_authz::Permission;
 
-use super::view;
 use crate::{Answer, Cx, Result};
 
 /// Handles `service_account_get`.
@@ -10,5 +9,5 @@ pub async fn get(cx: &Cx, project: &str, reference: &str) -> Result<Answer> {
     let (project, scope) = cx.project_scope(project).await?;
     cx.authorize(Permission::ServiceAccountGet, scope, "project")?;
     let account = cx.service_account(project, reference).await?;
-    Ok(Answer::new(&view(&account)))
+    Ok(Answer::new(&account))
 }

@@ -5,7 +5,6 @@ use muster_api::service_account::ServiceAccountPage;
 use muster_authz::Permission;
 use muster_ids::TypedId as _;
 
-use super::view;
 use crate::tenant::selector;
 use crate::{Answer, Cx, Result};
 
@@ -18,5 +17,5 @@ pub async fn list(cx: &Cx, project: &str, query: ListQuery) -> Result<Answer> {
     let labels = selector(query.labels.as_deref())?;
     let mut items = cx.platform.store.service_account_list(page, project, &labels).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |account| account.id.uuid()).await?;
-    Ok(Answer::new(&ServiceAccountPage { items: items.iter().map(view).collect(), next_page_token }))
+    Ok(Answer::new(&ServiceAccountPage { items, next_page_token }))
 }

@@ -10,27 +10,12 @@ pub use create::create;
 pub use delete::delete;
 pub use get::get;
 pub use list::list;
-use muster_api::{Code, service_account as api};
+use muster_api::Code;
 use muster_authz::{Permission, decide};
 use muster_model::{Role, Scope, ServiceAccount};
 pub use update::update;
 
 use crate::{Cx, Error, Result};
-
-pub(crate) fn view(account: &ServiceAccount) -> api::ServiceAccount {
-    api::ServiceAccount {
-        id: account.id,
-        project_id: account.project_id,
-        name: account.name.clone(),
-        description: account.description.clone(),
-        permissions: account.permissions.clone(),
-        disabled: account.disabled,
-        labels: account.labels.clone(),
-        created_at: account.created_at,
-        updated_at: account.updated_at,
-        version: account.version,
-    }
-}
 
 pub(crate) fn path(account: &ServiceAccount) -> String {
     format!("/v1/projects/{}/service-accounts/{}", account.project_id, account.id)

@@ -5,7 +5,7 @@ use muster_authz::Permission;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{allow_list, path, view};
+use super::{allow_list, path};
 use crate::commit::{changed, target};
 use crate::entitlement::not_by_hand;
 use crate::tenant::checked_labels;
@@ -24,7 +24,7 @@ pub async fn update(
     cx.expect_version(account.version)?;
     not_by_hand(cx, account.id).await?;
     let told = changed(
-        &view(&account),
+        &account,
         &[
             ("description", body.description.as_ref().map(|text| json!(text))),
             ("permissions", body.permissions.as_ref().map(|words| json!(words))),
@@ -53,7 +53,7 @@ pub async fn update(
         move |tx| {
             Box::pin(async move {
                 tx.service_account_update(&account).await?;
-                Ok(Answer::new(&view(&account)))
+                Ok(Answer::new(&account))
             })
         },
     );

@@ -10,7 +10,7 @@ use muster_model::event::EventType;
 use muster_model::node::SlotState;
 use serde_json::json;
 
-use super::{current, path, view};
+use super::{current, path};
 use crate::commit::{target, told};
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -34,7 +34,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Prep
         ("was", Some(json!(seen.state))),
         ("was_because", seen.reason.as_ref().map(|reason| json!(reason))),
     ]);
-    let before = view(&seen);
+    let before = seen.clone();
     let commit = PreparedCommand::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
         Box::pin(async move {
             tx.node_lock(seen.node_id).await?;
@@ -57,7 +57,7 @@ pub async fn approve(cx: &Cx, reference: &str, body: SlotApprove) -> Result<Prep
             })?;
             tx.node_recount(slot.node_id).await?;
             tx.operation_wake_queued(now, 8).await?;
-            Ok(Answer::new(&view(&current(tx, &seen).await?)))
+            Ok(Answer::new(&current(tx, &seen).await?))
         })
     });
     Ok(commit.before(&before).wakes_engine().event(cx, EventType::SlotApproved, subject, told))

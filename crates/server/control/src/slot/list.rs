@@ -4,7 +4,6 @@ use muster_api::slot::SlotPage;
 use muster_authz::Permission;
 use muster_model::Scope;
 
-use super::view;
 use crate::{Answer, Cx, Result};
 
 /// Handles `slot_list`.
@@ -12,5 +11,5 @@ pub async fn list(cx: &Cx, node: &str) -> Result<Answer> {
     cx.authorize(Permission::SlotList, Scope::Platform, "node")?;
     let node = cx.node(node).await?;
     let slots = cx.platform.store.slot_list(node.id).await?;
-    Ok(Answer::new(&SlotPage { items: slots.iter().map(view).collect(), next_page_token: None }))
+    Ok(Answer::new(&SlotPage { items: slots, next_page_token: None }))
 }

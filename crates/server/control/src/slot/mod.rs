@@ -8,28 +8,9 @@ pub use approve::approve;
 pub use list::list;
 pub use quarantine::quarantine;
 
-use muster_api::slot as api;
 use muster_db::{StoreError, Tx};
 use muster_ids::SlotId;
 use muster_model::node::Slot;
-
-pub(crate) fn view(slot: &Slot) -> api::Slot {
-    api::Slot {
-        id: slot.id,
-        node_id: slot.node_id,
-        kind: slot.kind.clone(),
-        device: slot.device.clone(),
-        ordinal: slot.ordinal,
-        model: slot.model.clone(),
-        memory_mb: slot.memory_mb,
-        numa: slot.numa,
-        island: slot.island,
-        state: slot.state,
-        reason: slot.reason.clone(),
-        allocation_id: slot.allocation_id,
-        version: slot.version,
-    }
-}
 
 fn path(slot: &Slot) -> String {
     format!("/v1/slots/{}", slot.id)

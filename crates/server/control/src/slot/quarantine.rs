@@ -8,7 +8,7 @@ use muster_model::event::EventType;
 use muster_model::node::SlotState;
 use serde_json::json;
 
-use super::{current, path, view};
+use super::{current, path};
 use crate::commit::target;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -19,7 +19,7 @@ pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Resul
     let seen = cx.slot(reference).await?;
     let (subject, now) = (path(&seen), cx.now);
     let told = json!({"node_id": seen.node_id, "device": seen.device, "reason": body.reason});
-    let before = view(&seen);
+    let before = seen.clone();
     let commit = PreparedCommand::new(Scope::Platform, target("slot", seen.id, &seen.device), move |tx| {
         Box::pin(async move {
             tx.node_lock(seen.node_id).await?;
@@ -29,7 +29,7 @@ pub async fn quarantine(cx: &Cx, reference: &str, body: SlotQuarantine) -> Resul
             }
             tx.slot_set_state(slot.id, SlotState::Quarantined, Some(&body.reason), None, now).await?;
             tx.node_recount(slot.node_id).await?;
-            Ok(Answer::new(&view(&current(tx, &seen).await?)))
+            Ok(Answer::new(&current(tx, &seen).await?))
         })
     });
     Ok(commit.before(&before).event(cx, EventType::SlotQuarantined, subject, told))

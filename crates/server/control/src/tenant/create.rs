@@ -7,7 +7,7 @@ use muster_model::event::EventType;
 use muster_model::{Scope, Tenant};
 use serde_json::json;
 
-use super::{checked_labels, path, view};
+use super::{checked_labels, path};
 use crate::commit::target;
 use crate::{Answer, Cx, PreparedCommand, Result};
 
@@ -32,7 +32,7 @@ pub async fn create(cx: &Cx, body: TenantCreate) -> Result<PreparedCommand> {
             Box::pin(async move {
                 tx.tenant_insert(&tenant).await?;
                 tx.sealing_key_insert(&key, tenant.created_at).await?;
-                Ok(Answer::new(&view(&tenant)))
+                Ok(Answer::new(&tenant))
             })
         },
     );

@@ -10,7 +10,7 @@ use muster_model::Scope;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, view};
+use super::path;
 use crate::commit::target;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -23,7 +23,7 @@ pub async fn delete(cx: &Cx, reference: &str, query: DeleteQuery) -> Result<Prep
     let (subject, told) = (path(&tenant), json!({"slug": tenant.slug, "cascade": cascade}));
     let (id, version, owner) = (tenant.id, tenant.version, tenant.id.to_string());
     let platform = cx.platform.clone();
-    let before = view(&tenant);
+    let before = tenant.clone();
     let commit = PreparedCommand::new(Scope::Tenant(id), target("tenant", id, &tenant.slug), move |tx| {
         Box::pin(async move {
             refuse_if_alive("tenant", tx.allocation_live_of_tenant(id).await?)?;

@@ -6,7 +6,7 @@ use muster_api::tenant::TenantPage;
 use muster_authz::PrincipalKind;
 use muster_ids::TypedId as _;
 
-use super::{selector, view};
+use super::selector;
 use crate::{Answer, Cx, Error, Result};
 
 /// Handles `tenant_list`. An actor that administers no tenant gets an error rather than an empty list.
@@ -27,5 +27,5 @@ pub async fn list(cx: &Cx, query: ListQuery) -> Result<Answer> {
     let labels = selector(query.labels.as_deref())?;
     let mut items = cx.platform.store.tenant_list(page, visible_to, &labels).await?;
     let next_page_token = cx.next_page(&list, page, &mut items, |tenant| tenant.id.uuid()).await?;
-    Ok(Answer::new(&TenantPage { items: items.iter().map(view).collect(), next_page_token }))
+    Ok(Answer::new(&TenantPage { items, next_page_token }))
 }

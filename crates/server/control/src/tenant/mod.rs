@@ -18,22 +18,9 @@ pub use list::list;
 pub use rotate_key::rotate_key;
 pub use update::update;
 
-use muster_api::tenant as api;
 use muster_model::{Labels, Tenant};
 
 use crate::Error;
-
-pub(crate) fn view(tenant: &Tenant) -> api::Tenant {
-    api::Tenant {
-        id: tenant.id,
-        slug: tenant.slug.clone(),
-        display_name: tenant.display_name.clone(),
-        labels: tenant.labels.clone(),
-        created_at: tenant.created_at,
-        updated_at: tenant.updated_at,
-        version: tenant.version,
-    }
-}
 
 pub(crate) fn path(tenant: &Tenant) -> String {
     format!("/v1/tenants/{}", tenant.id)

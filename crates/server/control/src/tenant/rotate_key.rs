@@ -5,7 +5,7 @@ use muster_model::Scope;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{path, view};
+use super::path;
 use crate::commit::target;
 use crate::{Answer, Cx, Error, PreparedCommand, Result};
 
@@ -27,7 +27,7 @@ pub async fn rotate_key(cx: &Cx, reference: &str) -> Result<PreparedCommand> {
         Box::pin(async move {
             tx.sealing_key_insert(&key, at).await?;
             tx.tenant_update(&tenant).await?;
-            Ok(Answer::new(&view(&tenant)))
+            Ok(Answer::new(&tenant))
         })
     });
     Ok(commit.before(&before).event(cx, EventType::TenantKeyRotated, subject, told))

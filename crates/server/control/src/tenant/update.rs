@@ -6,7 +6,7 @@ use muster_model::Scope;
 use muster_model::event::EventType;
 use serde_json::json;
 
-use super::{checked_labels, path, view};
+use super::{checked_labels, path};
 use crate::commit::{changed, target};
 use crate::{Answer, Cx, PreparedCommand, Result};
 
@@ -16,7 +16,7 @@ pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<Prep
     cx.authorize(Permission::TenantUpdate, Scope::Tenant(tenant.id), "tenant")?;
     cx.expect_version(tenant.version)?;
     let told = changed(
-        &view(&tenant),
+        &tenant,
         &[
             ("display_name", body.display_name.as_ref().map(|name| json!(name))),
             ("labels", body.labels.as_ref().map(|labels| json!(labels))),
@@ -37,7 +37,7 @@ pub async fn update(cx: &Cx, reference: &str, body: TenantUpdate) -> Result<Prep
         move |tx| {
             Box::pin(async move {
                 tx.tenant_update(&tenant).await?;
-                Ok(Answer::new(&view(&tenant)))
+                Ok(Answer::new(&tenant))
             })
         },
     );
