@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use muster_ids::{AppVersionId, MemberId, OperationId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::node::Capacity;
 use crate::operation::{OperationKind, StepState};
@@ -12,7 +12,7 @@ use crate::operation::{OperationKind, StepState};
 /// Input of an operation: one struct for all kinds, because the steps that read it are shared by many of them. A field that
 /// a kind does not use is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct OperationInput {
     /// Reason given by the requester, or why the platform opened it.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -100,6 +100,10 @@ pub struct OperationInput {
     /// Whether its partial result was accepted.
     #[serde(skip_serializing_if = "is_false")]
     pub accept_partial: bool,
+
+    /// Fields of a newer release, which an older replica writes back as they are.
+    #[serde(flatten)]
+    pub newer: Map<String, Value>,
 }
 
 impl OperationInput {
@@ -199,11 +203,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unused_field_is_absent_and_an_unknown_one_is_refused() {
+    fn an_unused_field_is_absent_and_one_of_a_newer_release_stays() {
         assert_eq!(json!(OperationInput::default()), json!({}));
         assert_eq!(json!(OperationInput::forced(true)), json!({"force": true}));
-        let unknown = serde_json::from_value::<OperationInput>(json!({"forced": true}));
-        assert!(unknown.unwrap_err().to_string().contains("unknown field `forced`"));
+        let stored = json!({"force": true, "for": "drain/m1/0", "pace": {"at_once": 2}});
+        let mut input: OperationInput = serde_json::from_value(stored).unwrap();
+        assert_eq!((input.force, input.opened_for.as_deref()), (true, Some("drain/m1/0")));
+        input.retry_epoch += 1;
+        let rewritten = json!({"force": true, "for": "drain/m1/0", "pace": {"at_once": 2}, "retry_epoch": 1});
+        assert_eq!(json!(input), rewritten);
     }
 
     #[test]

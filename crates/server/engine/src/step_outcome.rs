@@ -96,13 +96,14 @@ impl StepOutcome {
     }
 }
 
-/// Returns what this step of an operation recorded, in its own type, or none if it is not done or recorded nothing.
+/// Returns what this step of an operation recorded, in its own type, or none if it recorded nothing.
 pub(crate) fn recorded<T: DeserializeOwned>(operation: &Operation, step: &Step) -> Result<Option<T>> {
-    let output = operation.step(step.name).map(|step| &step.output).filter(|output| !output.is_null());
-    output
-        .map(|output| T::deserialize(output))
-        .transpose()
-        .map_err(|_| StoreError::Corrupt("an output of a step"))
+    operation.step(step.name).map_or(Ok(None), |step| parsed(&step.output))
+}
+
+/// Parses an output; null is none.
+pub(crate) fn parsed<T: DeserializeOwned>(output: &Value) -> Result<Option<T>> {
+    Option::deserialize(output).map_err(|_| StoreError::Corrupt("an output of a step"))
 }
 
 fn to_json(output: &impl Serialize) -> Value {

@@ -1,6 +1,5 @@
 //! Endpoints for monitoring: health, readiness, metrics, and the OpenAPI document.
 
-use crate::exchange::correlation;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use muster_control::status::disk_fault;
 use muster_control::{AnswerSlot, Cx, Error, RateDecision, Share};
 use tokio::sync::Mutex;
 
+use crate::exchange::correlation;
 use crate::listen::Peer;
 use crate::pipeline::Server;
 use crate::respond;

@@ -1,6 +1,5 @@
 //! Starting and stopping a server.
 
-use crate::exchange::correlation;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -27,6 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::exchange::correlation;
 use crate::hosts::Hosts;
 use crate::pipeline::Server;
 use crate::registry::Registry;

@@ -6,7 +6,6 @@ use muster_engine::member::{amounts, definitions_for};
 use muster_ids::{AppVersionId, ProjectId};
 use muster_manifest::{Capacity, Component, RootFrom, Verb};
 
-use super::amounts;
 use crate::capacity::{PlannedAllocations, ensure_possible, foresee, total};
 use crate::{Cx, Error, Result};
 

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 
 use muster_api::instance as api;
 use muster_db::{MemberCount, StoreError};
+use muster_engine::member::amounts;
 use muster_ids::{AppVersionId, TypedId as _};
 use muster_manifest::{Capacity, Manifest, Quorum, Shape};
 use muster_model::allocation::AllocationShape;
@@ -73,11 +74,7 @@ pub(crate) async fn manifest_of(
 
 /// Returns the capacity per member of a component: the instance's override, or else the manifest's.
 pub(crate) fn default_capacity(manifest: &Manifest, component: &Component) -> Option<Capacity> {
-    let overridden = |capacity| {
-        let muster_model::node::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
-        Capacity { gpus, cpus, memory_mb, disk_mb }
-    };
-    component.capacity.map(overridden).or_else(|| Some(manifest.component(&component.key)?.capacity))
+    component.capacity.map(amounts_of).or_else(|| Some(manifest.component(&component.key)?.capacity))
 }
 
 /// Something to count: a single member, or a group of equal ones.
@@ -157,7 +154,7 @@ pub(crate) fn shape_word(word: &str) -> Shape {
     }
 }
 
-/// Converts the capacity in a request.
+/// Converts amounts of resources to the capacity of a manifest.
 pub(crate) fn amounts_of(capacity: node::Capacity) -> Capacity {
     let node::Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
     Capacity { gpus, cpus, memory_mb, disk_mb }
@@ -183,11 +180,6 @@ pub(crate) fn unknown_component(field: &str, manifest: &Manifest, key: &str) -> 
         known.join(", ")
     );
     Error::field(field, why)
-}
-
-fn amounts(capacity: Capacity) -> node::Capacity {
-    let Capacity { gpus, cpus, memory_mb, disk_mb } = capacity;
-    node::Capacity { gpus, cpus, memory_mb, disk_mb }
 }
 
 /// Returns the view with its topology, which needs queries.

@@ -31,7 +31,7 @@ use muster_ids::{MemberId, TypedId as _};
 use muster_model::assess::HealthReason;
 use muster_model::cell::Network;
 use muster_model::event::{EventType, NewEvent};
-use muster_model::member::{Member, MemberFailure, MemberState};
+use muster_model::member::{Member, MemberFailure};
 use serde_json::json;
 
 use crate::adapter_step::object;

@@ -26,6 +26,7 @@ pub(super) const ENSURE_RELEASABLE: Step = Step {
 
 /// Its output: the members that this release removes and has subtracted from the desired counts.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Uncounted {
     pub(super) members: Vec<MemberId>,
 }
@@ -127,12 +128,8 @@ async fn examine(
 fn counted_before(input: &OperationInput) -> Result<BTreeSet<MemberId>> {
     let effects = input.inherited.iter().flat_map(|inherited| &inherited.effects);
     let mut counted = BTreeSet::new();
-    for effect in effects.filter(|effect| effect.step == ENSURE_RELEASABLE.name && !effect.output.is_null()) {
-        counted.extend(
-            Uncounted::deserialize(&effect.output)
-                .map_err(|_| StoreError::Corrupt("the output of a step"))?
-                .members,
-        );
+    for effect in effects.filter(|effect| effect.step == ENSURE_RELEASABLE.name) {
+        counted.extend(parsed::<Uncounted>(&effect.output)?.unwrap_or_default().members);
     }
     Ok(counted)
 }

@@ -27,7 +27,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if allocation.state == AllocationState::Released {
             return Ok(StepOutcome::with_message("already released").into());
         }
-        let evidence = cx.operation.step("verify_wiped");
+        let evidence = cx.operation.step(VERIFY_WIPED.name);
         let witness = evidence.and_then(|step| step.witness_id).ok_or(StoreError::Corrupt("evidence"))?;
         let OnWord { attested } = recorded(cx.operation, &VERIFY_WIPED)?.unwrap_or_default();
         let now = cx.now;

@@ -68,7 +68,7 @@ pub(crate) async fn ask_node(
     ask(cx, &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details }).await
 }
 
-/// Output of a verification: whether an attestation replaced the evidence.
+/// Output of a step that an attestation can complete: whether one did.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct OnWord {

@@ -103,8 +103,8 @@ fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             }
         };
         Ok(match half.run(cx, &old).await? {
-            StepAction::Return(StepOutcome::Done { message, .. }) => {
-                StepOutcome::with(Begun { done: half }).and_message(message).into()
+            StepAction::Return(StepOutcome::Done { message, witness, .. }) => {
+                StepOutcome::Done { output: json!(Begun { done: half }), message, witness }.into()
             }
             act => act,
         })

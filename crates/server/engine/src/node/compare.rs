@@ -63,7 +63,7 @@ pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -
 }
 
 /// Output of the comparison.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Compared {
     /// Number of resources on the node.
     pub(super) resources: usize,

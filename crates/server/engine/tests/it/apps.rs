@@ -9,7 +9,7 @@ use muster_ids::{
 use muster_model::app::{App, AppVersion, Audience, Entitlement};
 use muster_model::artifact::{ArtifactState, Change};
 use muster_model::identity::ServiceAccount;
-use muster_model::instance::{Component, Health, Instance, InstanceState, NewInstance, RepairMode};
+use muster_model::instance::{Component, Instance, InstanceState, NewInstance, RepairMode};
 use muster_model::member::{Member, MemberState, NewMember};
 use muster_model::operation::{Item, ItemState, Operation, OperationKind, OperationState};
 use muster_model::operation_input::OperationInput;
@@ -151,6 +151,12 @@ pub(crate) fn adding(rig: &Rig) -> Value {
                         "unit": {"gpus": rig.unit_gpus, "cpus": 1, "memory_mb": 64, "disk_mb": 64}}})
 }
 
+/// Returns the input with what new members need to know.
+fn with_new_members(rig: &Rig, input: OperationInput) -> OperationInput {
+    let OperationInput { app_version_id, shape, capacity, .. } = input_of(adding(rig));
+    OperationInput { app_version_id, shape, capacity, ..input }
+}
+
 fn item(member: &Member) -> Item {
     let (id, name) = (member.id.to_string(), member.name.clone());
     Item { id, name, state: ItemState::Pending, operation_id: None, message: None }
@@ -277,9 +283,8 @@ impl Rig {
             let instance = self.app_instance(member.instance_id).await;
             let more = i64::from(member.never_worked());
             let new = self.rows(&mut tx, &instance, &member.component_key, 1, more).await.remove(0);
-            let OperationInput { force, successor_first, .. } = operation.input;
-            operation.input =
-                OperationInput { force, successor_first, successor: Some(new.id), ..input_of(adding(self)) };
+            operation.input = with_new_members(self, operation.input);
+            operation.input.successor = Some(new.id);
         }
         if takes_over {
             for old in &under_way {
@@ -370,7 +375,7 @@ impl Rig {
             let more = i64::try_from(more).unwrap();
             let new = self.rows(&mut tx, &instance, "unit", count, more).await;
             let successors = named.iter().zip(&new).map(|(old, new)| (old.id, new.id)).collect();
-            operation.input = OperationInput { successors, ..input_of(adding(self)) };
+            operation.input = OperationInput { successors, ..with_new_members(self, operation.input) };
         }
         tx.operation_open(&operation).await.unwrap();
         tx.commit().await.unwrap();

@@ -437,5 +437,7 @@ impl Rig {
 
 /// Parses the input of an operation.
 pub(crate) fn input_of(input: Value) -> OperationInput {
-    serde_json::from_value(input).expect("an input of an operation")
+    let input: OperationInput = serde_json::from_value(input).expect("an input of an operation");
+    assert!(input.newer.is_empty(), "misspelt: {:?}", input.newer);
+    input
 }

@@ -5,7 +5,6 @@ mod registry;
 mod stream;
 mod tls;
 
-use crate::exchange::correlation;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +21,7 @@ use tokio::task::JoinSet;
 
 use pipeline::NodePipeline;
 
+use crate::exchange::correlation;
 use crate::registry::Registry;
 use crate::schema::Schemas;
 use crate::{Settings, SettingsError, StartError, listen, respond};

@@ -1,12 +1,14 @@
 //! Nodes, their capacity, allocations and operations.
 
+use std::collections::BTreeMap;
+
 use muster_db::{Enrolment, Hold, Joining, Store};
 use muster_ids::{AllocationId, ClaimId, NodeId, OperationId, SlotId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::audit::Actor;
 use muster_model::node::{Capacity, Slot, SlotState};
-use muster_model::operation::{Operation, OperationKind, OperationState, StepRecord};
-use muster_model::operation_input::OperationInput;
+use muster_model::operation::{Operation, OperationKind, OperationState, StepRecord, StepState};
+use muster_model::operation_input::{Inherited, InheritedEffect, OperationInput, RequestedCapacity};
 use muster_model::placement::Fit;
 use muster_model::task::{Task, TaskKind, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
@@ -144,6 +146,31 @@ pub(crate) async fn released(store: &Store, node: NodeId, allocation: Allocation
     .unwrap();
 }
 
+/// An input that uses every type of its fields.
+fn input() -> OperationInput {
+    let capacity = Capacity { gpus: 1, cpus: 2, memory_mb: 3, disk_mb: 4 };
+    let inherited = Inherited {
+        operation: id(),
+        kind: OperationKind::MemberReplace,
+        effects: vec![InheritedEffect {
+            step: "claim".to_owned(),
+            state: StepState::Done,
+            output: json!({"slots": [1]}),
+        }],
+    };
+    OperationInput {
+        app_version_id: Some(id()),
+        config: Some(json!({"partitions": ["a"]})),
+        capacity: Some(RequestedCapacity::ByComponent(BTreeMap::from([("worker".to_owned(), capacity)]))),
+        remove: vec![id()],
+        successors: BTreeMap::from([(id(), id())]),
+        inherited: Some(inherited),
+        opened_for: Some("run_all/member.add m/0".to_owned()),
+        retry_epoch: 3,
+        ..OperationInput::because("a test")
+    }
+}
+
 pub(crate) fn operation(subject: Uuid, exclusive_locks: &[Uuid]) -> Operation {
     Operation {
         id: id(),
@@ -157,7 +184,7 @@ pub(crate) fn operation(subject: Uuid, exclusive_locks: &[Uuid]) -> Operation {
         asked_by: Actor { kind: "user".to_owned(), id: "usr_1".to_owned(), name: "Ada".to_owned() },
         correlation_id: "c-1".to_owned(),
         state: OperationState::Accepted,
-        input: OperationInput::because("a test"),
+        input: input(),
         exclusive_locks: exclusive_locks.to_vec(),
         shared_locks: Vec::new(),
         steps: vec![StepRecord::pending("claim"), StepRecord::pending("prepare")],
