@@ -140,7 +140,7 @@ def pull_tokens(scene):
 
 def tasks_and_reports(scene):
     """Reports on tasks of another node, observations of its cells, polls in its session."""
-    task = next(task for task in scene.honest.tasks if task["kind"] == "cell_create")
+    task = next(task for task in scene.honest.tasks if task["act"]["kind"] == "cell_create")
     report = {"task_id": task["id"], "incarnation": task["incarnation"], "generation": task["generation"] + 1, "ending": "failed",
               "findings": {"present": False, "incarnation": 0, "devices": [], "residue": [],
                            "amount": {"cpus": 0, "memory_mb": 0, "disk_mb": 0}}}
@@ -177,7 +177,7 @@ def tasks_and_reports(scene):
         cell = scene.testbed.server.call("GET", f"/v1/projects/{of['project']['id']}/cells/{name}", token=of["token"])
         assert cell["state"] == "running", cell
     for task in scene.hostile.tasks:
-        cell = (task["details"].get("cell") or {}).get("cell_id")
+        cell = (task["act"].get("cell") or {}).get("cell_id")
         assert cell in (None, scene.mine["id"]), f"a task about {cell} came to the hostile node"
 
 

@@ -32,7 +32,7 @@ class Node:
         self.folder.mkdir()
         self.inventory = inventory(name)
         self.session, self.revision, self.desired = 0, 0, None
-        self.cells, self.sandboxes, self.tasks, self.orders = {}, {}, [], {}
+        self.cells, self.sandboxes, self.tasks = {}, {}, []
         self.ended, self.lock, self.thread = threading.Event(), threading.Lock(), None
 
     # Requests.
@@ -130,24 +130,23 @@ class Node:
             self.say("report", {"session": self.session, "reports": reports})
 
     def report_of(self, task):
-        kind, details, allocation = task["kind"], task["details"], task.get("allocation_id")
+        act, cell_id = task["act"], (task["act"].get("cell") or {}).get("cell_id")
+        kind, allocation = act["kind"], (act.get("allocation") or {}).get("allocation_id")
         if kind in ("prepare", "resize"):
-            self.sandboxes[allocation] = {"incarnation": task["incarnation"], "devices": details["devices"], "amount": details["amount"]}
+            self.sandboxes[allocation] = {"incarnation": task["incarnation"], **act["resources"]}
         elif kind == "destroy":
             self.sandboxes.pop(allocation, None)
         elif kind == "cell_create":
-            order = details["cell"]
-            self.orders[order["cell_id"]] = order
-            self.cells[order["cell_id"]] = {"allocation_id": allocation, "incarnation": order["incarnation"],
-                                            "address": (order.get("attachment") or {}).get("address")}
+            self.cells[cell_id] = {"allocation_id": allocation, "incarnation": act["cell"]["incarnation"],
+                                   "address": (act.get("attachment") or {}).get("address")}
         elif kind == "cell_destroy":
-            self.cells.pop(details["cell"]["cell_id"], None)
+            self.cells.pop(cell_id, None)
         place = self.sandboxes.get(allocation)
         findings = {"present": place is not None, "incarnation": place["incarnation"] if place else 0,
                     "devices": place["devices"] if place else [], "residue": [], "checked": ["the tests' own notes"],
                     "amount": place["amount"] if place else {"cpus": 0, "memory_mb": 0, "disk_mb": 0}}
-        if details.get("cell"):
-            cell = self.cells.get(details["cell"]["cell_id"])
+        if cell_id:
+            cell = self.cells.get(cell_id)
             findings["cell"] = {"present": cell is not None, "incarnation": cell["incarnation"] if cell else 0,
                                 "pid": 4242 if cell else 0, "devices": [], "services": [], "checked": ["the tests' own notes"],
                                 "left": []}

@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muster_ids::TaskId;
-use muster_wire::cell::{CellFindings, CellOrder, CellSpec, ServiceFindings, ServiceState, Start};
-use muster_wire::task::{CellAct, CommandOrder, FilesOrder, ProbeOrder, Ran, ServiceAction, ServiceOrder};
+use muster_wire::act::{Act, CellCreate, CellTarget};
+use muster_wire::cell::{CellFindings, ServiceFindings, ServiceState, Start};
+use muster_wire::task::{CommandOrder, FilesOrder, ProbeOrder, Ran, ServiceAction, ServiceOrder};
 use serde::{Deserialize, Serialize};
 
 use crate::holdings::counted_dead;
@@ -59,6 +60,28 @@ enum HeldState {
     Ended,
 }
 
+/// Work in or beside a cell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CellWork<'a> {
+    Files(&'a FilesOrder),
+    Service(&'a ServiceOrder),
+    Command(&'a CommandOrder),
+    Probe(&'a ProbeOrder),
+}
+
+impl<'a> CellWork<'a> {
+    /// Returns the work of an act, and its cell; none for other acts.
+    pub(crate) fn from_act(act: &'a Act) -> Option<(CellTarget, Self)> {
+        Some(match act {
+            Act::CellFiles(act) => (act.cell, Self::Files(&act.files)),
+            Act::CellService(act) => (act.cell, Self::Service(&act.service)),
+            Act::CellCommand(act) => (act.cell, Self::Command(&act.command)),
+            Act::CellProbe(act) => (act.cell, Self::Probe(&act.probe)),
+            _ => return None,
+        })
+    }
+}
+
 /// Planned effect of an action on a cell.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ActPlan {
@@ -73,7 +96,8 @@ pub(crate) enum ActPlan {
 }
 
 impl HeldCell {
-    pub(crate) fn new(order: &CellOrder, spec: &CellSpec, told: Vec<String>) -> Self {
+    pub(crate) fn new(act: &CellCreate, told: Vec<String>) -> Self {
+        let spec = &act.spec;
         let service = |service: &muster_wire::cell::Service| HeldService {
             name: service.name.clone(),
             state: match service.start {
@@ -84,9 +108,9 @@ impl HeldCell {
             restarted_by: None,
         };
         Self {
-            incarnation: order.incarnation,
-            name: order.name.clone(),
-            address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
+            incarnation: act.cell.incarnation,
+            name: act.name.clone(),
+            address: act.attachment.as_ref().map(|attachment| attachment.address.clone()),
             services: spec.services.iter().map(service).collect(),
             told: told.into_iter().collect(),
             files: spec.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect(),
@@ -133,16 +157,16 @@ impl HeldCell {
     }
 
     /// Plans an action. `told` names the content supplied by the server.
-    pub(crate) fn plan(&self, act: &CellAct, task: Option<TaskId>, told: Vec<String>) -> ActPlan {
+    pub(crate) fn plan(&self, work: CellWork<'_>, task: TaskId, told: Vec<String>) -> ActPlan {
         let stops = |order: &ServiceOrder| order.action == ServiceAction::Stop;
-        match act {
+        match work {
             // All its processes ended with the first one.
-            CellAct::Service(order) if self.ended.is_some() && stops(order) => ActPlan::Nothing,
+            CellWork::Service(order) if self.ended.is_some() && stops(order) => ActPlan::Nothing,
             _ if self.ended.is_some() => ActPlan::Dead,
-            CellAct::Files(order) => self.plan_files(order, told),
-            CellAct::Service(order) => self.plan_service(order, task),
-            CellAct::Command(order) => self.plan_command(order, task),
-            CellAct::Probe(order) => match order.sees.iter().find_map(|path| strange(path)) {
+            CellWork::Files(order) => self.plan_files(order, told),
+            CellWork::Service(order) => self.plan_service(order, task),
+            CellWork::Command(order) => self.plan_command(order, task),
+            CellWork::Probe(order) => match order.sees.iter().find_map(|path| strange(path)) {
                 Some(why) => ActPlan::Refuse(why),
                 None => ActPlan::Nothing,
             },
@@ -169,7 +193,7 @@ impl HeldCell {
         ActPlan::Change(Effect::FilesWritten, Box::new(next))
     }
 
-    fn plan_service(&self, order: &ServiceOrder, task: Option<TaskId>) -> ActPlan {
+    fn plan_service(&self, order: &ServiceOrder, task: TaskId) -> ActPlan {
         let mut next = self.clone();
         let Some(service) = next.services.iter_mut().find(|service| service.name == order.name) else {
             let names: Vec<&str> = self.services.iter().map(|service| service.name.as_str()).collect();
@@ -181,21 +205,18 @@ impl HeldCell {
             ServiceAction::Start => Effect::ServiceStarted,
             ServiceAction::Stop if service.state == HeldState::Idle => return ActPlan::Nothing,
             ServiceAction::Stop => Effect::ServiceStopped,
-            ServiceAction::Restart if task.is_some() && service.restarted_by == task => {
-                return ActPlan::Nothing;
-            }
+            ServiceAction::Restart if service.restarted_by == Some(task) => return ActPlan::Nothing,
             ServiceAction::Restart => Effect::ServiceRestarted,
         };
         service.state = if effect == Effect::ServiceStopped { HeldState::Idle } else { HeldState::Running };
         if effect == Effect::ServiceRestarted {
-            service.restarted_by = task;
+            service.restarted_by = Some(task);
             service.restarts += u32::from(runs);
         }
         ActPlan::Change(effect, Box::new(next))
     }
 
-    fn plan_command(&self, order: &CommandOrder, task: Option<TaskId>) -> ActPlan {
-        let Some(task) = task else { return ActPlan::Refuse("a command needs a task".to_owned()) };
+    fn plan_command(&self, order: &CommandOrder, task: TaskId) -> ActPlan {
         if self.ran.contains_key(&task) {
             return ActPlan::Nothing;
         }
@@ -215,12 +236,12 @@ impl HeldCell {
         ActPlan::Change(Effect::CommandRan, Box::new(next))
     }
 
-    /// Returns the result of the action's program: the remembered one for a command, a new run for a check.
-    pub(crate) fn ran(&self, act: &CellAct, task: Option<TaskId>) -> Option<Ran> {
-        match act {
-            CellAct::Files(_) | CellAct::Service(_) => None,
-            CellAct::Command(_) => self.ran.get(&task?).cloned(),
-            CellAct::Probe(order) => Some(self.probe(order)),
+    /// Returns the result of the work's program: the remembered one for a command, a new run for a check.
+    pub(crate) fn ran(&self, work: CellWork<'_>, task: TaskId) -> Option<Ran> {
+        match work {
+            CellWork::Files(_) | CellWork::Service(_) => None,
+            CellWork::Command(_) => self.ran.get(&task).cloned(),
+            CellWork::Probe(order) => Some(self.probe(order)),
         }
     }
 

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use muster_agent::driver::{CellStatus, Digest, Order, Outcome, Supply, Undone};
+use muster_agent::driver::{CellStatus, Digest, Order, Outcome, StaleCopy, Supply, TaskOrder, Undone};
 use muster_agent::stream::Inside;
 use muster_agent::{AgentError, Folder};
-use muster_ids::{CellId, Env, TaskId};
+use muster_ids::{CellId, Env};
+use muster_wire::act::Act;
 use muster_wire::cell::CellRef;
-use muster_wire::task::{CellAct, Findings, Refusal, SandboxRef, TaskKind};
+use muster_wire::task::{Findings, Refusal, SandboxRef, TaskKind};
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::cell::CellWork;
 use crate::faults::Faults;
 use crate::holdings::{Holdings, Plan};
 use crate::journal::{Effect, Journal, Line};
@@ -97,17 +99,23 @@ impl Driver {
 
     /// Executes an order, and inspects the result. The inner error is a definite failure.
     fn execute(&self, order: &Order) -> Outcome {
-        let Some(place) = &order.place else { return Ok(self.survey().map_err(Undone::from)) };
-        self.reach(order.kind, Stage::Begin);
+        let Some(place) = order.sandbox() else { return Ok(self.survey().map_err(Undone::from)) };
+        self.reach(order.kind(), Stage::Begin);
         let mut holdings = self.holdings.lock();
         self.catch_up(&holdings)?;
         let allocation = place.allocation_id;
-        let told = match &order.given {
-            Ok(given) => given.names(),
-            Err(undone) => return Ok(Err(undone.clone())),
+        let plan = match order {
+            Order::StaleCopy(StaleCopy::Sandbox(place)) => holdings.plan_destroy(place),
+            Order::StaleCopy(StaleCopy::Cell { cell, .. }) => {
+                holdings.plan_cell_destroy(&place, cell.cell_id, cell.incarnation)
+            }
+            Order::Task(task) => match &task.given {
+                Ok(given) => holdings.plan(&task.act, &place, task.id, given.names()),
+                Err(undone) => return Ok(Err(undone.clone())),
+            },
         };
-        let looks = matches!(order.kind, TaskKind::Inspect | TaskKind::CellProbe);
-        match holdings.plan(order.kind, place, &order.details, order.task, told) {
+        let looks = matches!(order.kind(), TaskKind::Inspect | TaskKind::CellProbe);
+        match plan {
             Plan::Nothing if looks && self.around.faults.fails() => {
                 return Ok(Err(FAILURE.to_owned().into()));
             }
@@ -116,7 +124,7 @@ impl Driver {
             Plan::CellDead(why) => return Ok(Err(Undone::because(Refusal::CellDead, why))),
             Plan::Violation(why) => {
                 tracing::error!(node = %self.node, %allocation, why, "violation: this was not done");
-                self.note(&holdings, Effect::Violation, (order, place), &why)?;
+                self.note(&holdings, Effect::Violation, (order, &place), &why)?;
                 return Ok(Err(format!("violation: {why}").into()));
             }
             // Only an order without an effect yet can fail definitely: repeating a completed one succeeds.
@@ -124,7 +132,7 @@ impl Driver {
             // The tools report success. Only an inspection finds the residue.
             Plan::Change(Effect::Wiped, ..) if self.around.faults.wipe_fails() => {}
             Plan::Change(effect, devices, mut next) => {
-                let mut line = self.line(&holdings, effect, (order, place));
+                let mut line = self.line(&holdings, effect, (order, &place));
                 line.devices = devices.into_iter().collect();
                 if effect == Effect::Destroyed {
                     // The destroyed incarnation, where the order covers all up to its own.
@@ -133,14 +141,17 @@ impl Driver {
                 line.seq = next.effects;
                 next.last = Some(line);
                 self.write(&mut holdings, *next)?;
-                self.reach(order.kind, Stage::Journal);
+                self.reach(order.kind(), Stage::Journal);
                 self.catch_up(&holdings)?;
             }
         }
-        let mut findings = holdings.look(allocation, &order.details);
-        if let Some(act) = &order.details.act {
-            let cell = holdings.cell(allocation, &order.details).ok();
-            findings.ran = cell.and_then(|cell| cell.ran(act, order.task));
+        let cell = order.cell().map(|cell| cell.cell_id);
+        let mut findings = holdings.look(allocation, devices_of(order), cell);
+        if let Order::Task(task) = order
+            && let Some((cell, work)) = CellWork::from_act(&task.act)
+        {
+            let cell = holdings.cell(allocation, cell).ok();
+            findings.ran = cell.and_then(|cell| cell.ran(work, task.id));
         }
         Ok(Ok(findings))
     }
@@ -157,21 +168,24 @@ impl Driver {
 
     /// Returns the duration of an order's program while a caller waits; zero if it ran before.
     fn takes(&self, order: &Order) -> Duration {
-        let Some((place, act)) = order.place.as_ref().zip(order.details.act.as_ref()) else {
-            return Duration::ZERO;
-        };
-        let holdings = self.holdings.lock();
-        let ran = |task: TaskId| {
-            holdings.cell(place.allocation_id, &order.details).is_ok_and(|cell| cell.has_run(task))
-        };
-        let takes = match act {
-            CellAct::Command(_) if order.task.is_some_and(ran) => Duration::ZERO,
-            CellAct::Command(command) => program::duration(&command.command, command.timeout_seconds),
-            CellAct::Probe(probe) => program::duration(&probe.command, probe.timeout_seconds),
-            CellAct::Files(_) | CellAct::Service(_) => Duration::ZERO,
-        };
-        let left = order.until.duration_since(self.env.now());
-        takes.min(Duration::try_from(left).unwrap_or_default())
+        let Order::Task(task) = order else { return Duration::ZERO };
+        let left = task.until.duration_since(self.env.now());
+        self.program_takes(task).min(Duration::try_from(left).unwrap_or_default())
+    }
+
+    fn program_takes(&self, task: &TaskOrder) -> Duration {
+        match &task.act {
+            Act::CellCommand(act) => {
+                let holdings = self.holdings.lock();
+                let cell = holdings.cell(act.allocation.allocation_id, act.cell);
+                if cell.is_ok_and(|cell| cell.has_run(task.id)) {
+                    return Duration::ZERO;
+                }
+                program::duration(&act.command.command, act.command.timeout_seconds)
+            }
+            Act::CellProbe(act) => program::duration(&act.probe.command, act.probe.timeout_seconds),
+            _ => Duration::ZERO,
+        }
     }
 
     /// Ends the services of a cell, all or the named one. Returns whether one ended.
@@ -237,7 +251,7 @@ impl Driver {
         match &self.around.journal {
             None => Ok(()),
             Some(journal) => {
-                let devices = order.details.devices.clone();
+                let devices = devices_of(order).to_vec();
                 journal.append(&Line {
                     devices,
                     why: Some(why.to_owned()),
@@ -255,11 +269,18 @@ impl Driver {
             effect,
             allocation_id: place.allocation_id,
             incarnation: place.incarnation,
-            cell_id: order.details.cell.as_ref().map(|cell| cell.cell_id),
+            cell_id: order.cell().map(|cell| cell.cell_id),
             devices: Vec::new(),
-            task_id: order.task,
+            task_id: order.task_id(),
             why: None,
         }
+    }
+}
+
+fn devices_of(order: &Order) -> &[String] {
+    match order {
+        Order::Task(task) => task.act.devices(),
+        Order::StaleCopy(_) => &[],
     }
 }
 
@@ -314,9 +335,9 @@ impl muster_agent::Driver for Driver {
     }
 
     fn refused_stale(&self, order: &Order, why: &str) -> Result<(), AgentError> {
-        let Some(place) = &order.place else { return Ok(()) };
+        let Some(place) = order.sandbox() else { return Ok(()) };
         let holdings = self.holdings.lock();
-        self.note(&holdings, Effect::RefusedStale, (order, place), why)
+        self.note(&holdings, Effect::RefusedStale, (order, &place), why)
     }
 
     fn before_report(&self, kind: TaskKind) {

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muster_agent::driver::CellStatus;
 use muster_ids::{AllocationId, CellId, TaskId};
+use muster_wire::act::{Act, CellCreate, CellTarget, Prepare, Resize};
 use muster_wire::cell::{CellDeath, CellFindings, CellRef};
-use muster_wire::task::{Amount, Details, Findings, SandboxRef, TaskKind};
+use muster_wire::task::{Amount, Findings, SandboxRef};
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{ActPlan, HeldCell};
+use crate::cell::{ActPlan, CellWork, HeldCell};
 use crate::journal::{Effect, Line};
 
 /// Name of the disk in the residue.
@@ -119,25 +120,29 @@ impl Holdings {
     }
 
     /// Returns the cell of an order, if exactly this incarnation exists.
-    pub(crate) fn cell(&self, allocation: AllocationId, details: &Details) -> Result<&HeldCell, String> {
-        let Some(order) = &details.cell else { return Err("no cell is named".to_owned()) };
+    pub(crate) fn cell(&self, allocation: AllocationId, cell: CellTarget) -> Result<&HeldCell, String> {
         let held = self.sandboxes.get(&allocation);
-        match held.and_then(|held| held.cells.get(&order.cell_id)) {
+        match held.and_then(|held| held.cells.get(&cell.cell_id)) {
             None => Err("the cell does not exist".to_owned()),
-            Some(there) if there.incarnation != order.incarnation => {
+            Some(there) if there.incarnation != cell.incarnation => {
                 Err(format!("the cell has incarnation {}", there.incarnation))
             }
             Some(there) => Ok(there),
         }
     }
 
-    /// Returns the observations of a sandbox and of the requested devices.
-    pub(crate) fn look(&self, allocation: AllocationId, details: &Details) -> Findings {
+    /// Returns the observations of a sandbox, of the requested devices and of a cell.
+    pub(crate) fn look(
+        &self,
+        allocation: AllocationId,
+        devices: &[String],
+        cell: Option<CellId>,
+    ) -> Findings {
         let held = self.sandboxes.get(&allocation);
         let unwiped = |device: &&String| {
             self.dirty.contains_key(*device) && held.is_none_or(|held| !held.devices.contains(*device))
         };
-        let mut residue: Vec<String> = details.devices.iter().filter(unwiped).cloned().collect();
+        let mut residue: Vec<String> = devices.iter().filter(unwiped).cloned().collect();
         if held.is_none() && self.dirty_disks.contains(&allocation) {
             residue.push(DISK.to_owned());
         }
@@ -147,42 +152,29 @@ impl Holdings {
             devices: held.map(|held| held.devices.iter().cloned().collect()).unwrap_or_default(),
             amount: held.map(|held| held.amount).unwrap_or_default(),
             residue,
-            cell: details.cell.as_ref().map(|order| look_at_cell(held, order.cell_id)),
+            cell: cell.map(|cell| look_at_cell(held, cell)),
             ..Findings::default()
         }
     }
 
-    /// Plans an order for an incarnation that is not stale.
-    pub(crate) fn plan(
-        &self,
-        kind: TaskKind,
-        place: &SandboxRef,
-        details: &Details,
-        task: Option<TaskId>,
-        told: Vec<String>,
-    ) -> Plan {
-        match kind {
-            TaskKind::Prepare => self.plan_prepare(place, details),
-            TaskKind::Resize => self.plan_resize(place, details),
-            TaskKind::Destroy => self.plan_destroy(place),
-            TaskKind::Wipe => self.plan_wipe(place, details),
-            TaskKind::Inspect | TaskKind::Survey => Plan::Nothing,
-            TaskKind::CellCreate => self.plan_cell_create(place, details, told),
-            TaskKind::CellDestroy => self.plan_cell_destroy(place, details),
-            TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
-                self.plan_act(kind, place, details, task, told)
-            }
-            TaskKind::CellInspect
-            | TaskKind::KeepLogs
-            | TaskKind::Stream
-            | TaskKind::Sweep
-            | TaskKind::ImagePull
-            | TaskKind::ShareRemove => Plan::Nothing,
+    /// Plans a task for an incarnation that is not stale.
+    pub(crate) fn plan(&self, act: &Act, place: &SandboxRef, task: TaskId, told: Vec<String>) -> Plan {
+        if let Some((cell, work)) = CellWork::from_act(act) {
+            return self.plan_work(place, cell, work, task, told);
+        }
+        match act {
+            Act::Prepare(act) => self.plan_prepare(place, act),
+            Act::Resize(act) => self.plan_resize(place, act),
+            Act::Destroy(_) => self.plan_destroy(place),
+            Act::Wipe(act) => self.plan_wipe(place, &act.devices),
+            Act::CellCreate(act) => self.plan_cell_create(place, act, told),
+            Act::CellDestroy(act) => self.plan_cell_destroy(place, act.cell.cell_id, act.cell.incarnation),
+            _ => Plan::Nothing,
         }
     }
 
-    fn plan_prepare(&self, place: &SandboxRef, details: &Details) -> Plan {
-        let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
+    fn plan_prepare(&self, place: &SandboxRef, act: &Prepare) -> Plan {
+        let wanted: BTreeSet<String> = act.resources.devices.iter().cloned().collect();
         match self.sandboxes.get(&place.allocation_id) {
             // Its amount may have changed since; a repeated order does not undo that.
             Some(held) if held.incarnation == place.incarnation && held.devices == wanted => {
@@ -196,38 +188,39 @@ impl Holdings {
             }
             None => {}
         }
-        if let Some(why) = self.alone(place, details.exclusive).or_else(|| self.untouchable(place, &wanted)) {
+        if let Some(why) = self.alone(place, act.exclusive).or_else(|| self.untouchable(place, &wanted)) {
             return Plan::Violation(why);
         }
         let held = Held {
             incarnation: place.incarnation,
             devices: wanted.clone(),
-            amount: details.amount,
-            exclusive: details.exclusive,
+            amount: act.resources.amount,
+            exclusive: act.exclusive,
             cells: BTreeMap::new(),
         };
         self.change(Effect::Prepared, wanted, |next| next.put(place.allocation_id, held))
     }
 
-    fn plan_resize(&self, place: &SandboxRef, details: &Details) -> Plan {
+    fn plan_resize(&self, place: &SandboxRef, act: &Resize) -> Plan {
         let Some(held) = self.sandboxes.get(&place.allocation_id) else {
             return Plan::Refuse("its sandbox does not exist".to_owned());
         };
         if held.incarnation != place.incarnation {
             return Plan::Refuse(format!("its sandbox has incarnation {}", held.incarnation));
         }
-        let wanted: BTreeSet<String> = details.devices.iter().cloned().collect();
-        if held.devices == wanted && held.amount == details.amount {
+        let (amount, devices) = (act.resources.amount, &act.resources.devices);
+        let wanted: BTreeSet<String> = devices.iter().cloned().collect();
+        if held.devices == wanted && held.amount == amount {
             return Plan::Nothing;
         }
         if let Some(why) = self.untouchable(place, &wanted) {
             return Plan::Violation(why);
         }
-        let held = Held { devices: wanted.clone(), amount: details.amount, ..held.clone() };
+        let held = Held { devices: wanted.clone(), amount, ..held.clone() };
         self.change(Effect::Resized, wanted, |next| next.put(place.allocation_id, held))
     }
 
-    fn plan_destroy(&self, place: &SandboxRef) -> Plan {
+    pub(crate) fn plan_destroy(&self, place: &SandboxRef) -> Plan {
         match self.sandboxes.get(&place.allocation_id) {
             None => Plan::Nothing,
             Some(held) if held.incarnation > place.incarnation => {
@@ -239,8 +232,8 @@ impl Holdings {
         }
     }
 
-    fn plan_wipe(&self, place: &SandboxRef, details: &Details) -> Plan {
-        for device in &details.devices {
+    fn plan_wipe(&self, place: &SandboxRef, devices: &[String]) -> Plan {
+        for device in devices {
             match self.holder(device) {
                 Some(holder) if holder == place.allocation_id => {
                     return Plan::Refuse(format!("{device} is still in its sandbox"));
@@ -250,7 +243,7 @@ impl Holdings {
             }
         }
         let dirty = |device: &&String| self.dirty.contains_key(*device);
-        let devices: BTreeSet<String> = details.devices.iter().filter(dirty).cloned().collect();
+        let devices: BTreeSet<String> = devices.iter().filter(dirty).cloned().collect();
         // While the sandbox exists its disk is in use, and only released devices are wiped.
         let disk = !self.sandboxes.contains_key(&place.allocation_id)
             && self.dirty_disks.contains(&place.allocation_id);
@@ -265,49 +258,39 @@ impl Holdings {
         })
     }
 
-    fn plan_cell_create(&self, place: &SandboxRef, details: &Details, told: Vec<String>) -> Plan {
+    fn plan_cell_create(&self, place: &SandboxRef, act: &CellCreate, told: Vec<String>) -> Plan {
         let Some(held) = self.sandboxes.get(&place.allocation_id) else {
             return Plan::Refuse("the sandbox of its allocation does not exist".to_owned());
         };
-        let Some((order, spec)) = details.cell.as_ref().and_then(|order| Some((order, order.spec.as_ref()?)))
-        else {
-            return Plan::Refuse("its specification is missing".to_owned());
-        };
-        match held.cells.get(&order.cell_id) {
-            Some(there) if there.incarnation == order.incarnation => return Plan::Nothing,
+        match held.cells.get(&act.cell.cell_id) {
+            Some(there) if there.incarnation == act.cell.incarnation => return Plan::Nothing,
             Some(there) => return Plan::Refuse(format!("incarnation {} still exists", there.incarnation)),
             None => {}
         }
-        let made = HeldCell::new(order, spec, told);
+        let made = HeldCell::new(act, told);
         self.change(Effect::CellCreated, BTreeSet::new(), |next| {
-            next.put_cell(place.allocation_id, order.cell_id, made);
+            next.put_cell(place.allocation_id, act.cell.cell_id, made);
         })
     }
 
-    fn plan_act(
+    fn plan_work(
         &self,
-        kind: TaskKind,
         place: &SandboxRef,
-        details: &Details,
-        task: Option<TaskId>,
+        target: CellTarget,
+        work: CellWork<'_>,
+        task: TaskId,
         told: Vec<String>,
     ) -> Plan {
-        let (Some(order), Some(act)) = (&details.cell, &details.act) else {
-            return Plan::Refuse("the task names no cell or no action".to_owned());
-        };
-        if act.kind() != kind {
-            return Plan::Refuse(format!("the task is {kind:?}, but its action is {:?}", act.kind()));
-        }
-        let there = match self.cell(place.allocation_id, details) {
+        let there = match self.cell(place.allocation_id, target) {
             Ok(there) => there,
             Err(why) => return Plan::Refuse(why),
         };
-        match there.plan(act, task, told) {
+        match there.plan(work, task, told) {
             ActPlan::Nothing => Plan::Nothing,
             ActPlan::Refuse(why) => Plan::Refuse(why),
-            ActPlan::Dead => Plan::CellDead(format!("{} is dead: its first process ended", order.cell_id)),
+            ActPlan::Dead => Plan::CellDead(format!("{} is dead: its first process ended", target.cell_id)),
             ActPlan::Change(effect, cell) => self.change(effect, BTreeSet::new(), |next| {
-                next.put_cell(place.allocation_id, order.cell_id, *cell);
+                next.put_cell(place.allocation_id, target.cell_id, *cell);
             }),
         }
     }
@@ -347,17 +330,16 @@ impl Holdings {
         }
     }
 
-    fn plan_cell_destroy(&self, place: &SandboxRef, details: &Details) -> Plan {
-        let Some(order) = &details.cell else { return Plan::Refuse("no cell is named".to_owned()) };
+    pub(crate) fn plan_cell_destroy(&self, place: &SandboxRef, cell: CellId, incarnation: i64) -> Plan {
         let held = self.sandboxes.get(&place.allocation_id);
-        match held.and_then(|held| held.cells.get(&order.cell_id)) {
+        match held.and_then(|held| held.cells.get(&cell)) {
             None => Plan::Nothing,
-            Some(there) if there.incarnation > order.incarnation => {
+            Some(there) if there.incarnation > incarnation => {
                 Plan::Refuse(format!("it has incarnation {}", there.incarnation))
             }
             Some(_) => self.change(Effect::CellDestroyed, BTreeSet::new(), |next| {
                 let held = next.sandboxes.get_mut(&place.allocation_id);
-                held.expect("it was just looked up").cells.remove(&order.cell_id);
+                held.expect("it was just looked up").cells.remove(&cell);
             }),
         }
     }

@@ -17,8 +17,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_ids::{AllocationId, CellId, Env, ProjectId, TaskId, TenantId};
+use muster_wire::act::{Act, OwnedAllocation};
 use muster_wire::cell::{CellRef, DesiredState};
-use muster_wire::task::{Details, Findings, Refusal, SandboxRef, TaskKind};
+use muster_wire::task::{Findings, Refusal, SandboxRef, TaskKind};
 
 pub use muster_cell::CellStatus;
 pub use muster_image::{Digest, ImageHold, ImageReservation};
@@ -29,20 +30,92 @@ use crate::stream::Inside;
 
 /// An order to a driver.
 #[derive(Debug)]
-pub struct Order {
-    /// Kind of the task.
-    pub kind: TaskKind,
-    /// The sandbox concerned, or that of the cell; none for orders about the whole node.
-    pub place: Option<SandboxRef>,
-    /// Parameters of the task.
-    pub details: Details,
-    /// The task, if the order is one.
-    pub task: Option<TaskId>,
-    /// Expiry; unlimited for orders that are not tasks.
+pub enum Order {
+    /// A task of the server.
+    Task(Box<TaskOrder>),
+    /// A stale copy to destroy.
+    StaleCopy(StaleCopy),
+}
+
+impl Order {
+    /// Returns the kind of the task, or of one with the same effect.
+    pub fn kind(&self) -> TaskKind {
+        match self {
+            Self::Task(task) => task.act.kind(),
+            Self::StaleCopy(StaleCopy::Sandbox(_)) => TaskKind::Destroy,
+            Self::StaleCopy(StaleCopy::Cell { .. }) => TaskKind::CellDestroy,
+        }
+    }
+
+    /// Returns the sandbox concerned, or that of the cell; none for orders about the whole node.
+    pub fn sandbox(&self) -> Option<SandboxRef> {
+        match self {
+            Self::Task(task) => task.act.allocation().map(|owned| task.sandbox(owned)),
+            Self::StaleCopy(StaleCopy::Sandbox(place)) => Some(place.clone()),
+            // Only the id of its allocation is known, and a stale copy must not raise the allocation's fence.
+            Self::StaleCopy(StaleCopy::Cell { cell, .. }) => {
+                Some(SandboxRef { allocation_id: cell.allocation_id, incarnation: 0 })
+            }
+        }
+    }
+
+    /// Returns the cell concerned.
+    pub fn cell(&self) -> Option<CellRef> {
+        match self {
+            Self::Task(task) => {
+                let (owned, cell) = task.act.allocation().zip(task.act.cell())?;
+                let (cell_id, incarnation) = (cell.cell_id, cell.incarnation);
+                Some(CellRef { allocation_id: owned.allocation_id, cell_id, incarnation })
+            }
+            Self::StaleCopy(StaleCopy::Sandbox(_)) => None,
+            Self::StaleCopy(StaleCopy::Cell { cell, .. }) => Some(cell.clone()),
+        }
+    }
+
+    /// Returns the task, if the order is one.
+    pub fn task_id(&self) -> Option<TaskId> {
+        match self {
+            Self::Task(task) => Some(task.id),
+            Self::StaleCopy(_) => None,
+        }
+    }
+}
+
+/// A stale copy.
+#[derive(Debug, Clone)]
+pub enum StaleCopy {
+    /// A sandbox, with everything in it.
+    Sandbox(SandboxRef),
+    /// A cell in a current sandbox.
+    Cell {
+        /// The cell.
+        cell: CellRef,
+        /// Whether its state directories are kept: not for a stale copy named by the platform, but for a self-fenced cell.
+        keep_state: bool,
+    },
+}
+
+/// A task for a driver.
+#[derive(Debug)]
+pub struct TaskOrder {
+    /// The task.
+    pub id: TaskId,
+    /// Its act.
+    pub act: Act,
+    /// Incarnation of the sandbox.
+    pub incarnation: i64,
+    /// Expiry.
     pub until: Timestamp,
     /// Content supplied by the server beside the order, or the reason why it could not be fetched. In that case nothing may
     /// be left of the cell.
     pub given: Result<Given, Undone>,
+}
+
+impl TaskOrder {
+    /// Returns the sandbox of an allocation of the act.
+    pub fn sandbox(&self, of: OwnedAllocation) -> SandboxRef {
+        SandboxRef { allocation_id: of.allocation_id, incarnation: self.incarnation }
+    }
 }
 
 /// A definite failure: the order was not done. Carries the reason, and its code if the protocol has one.
@@ -84,15 +157,15 @@ pub enum Supply {
 /// The project for which an image is unpacked.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageOwner {
-    pub(crate) project: Option<ProjectId>,
-    pub(crate) tenant: Option<TenantId>,
+    pub(crate) project: ProjectId,
+    pub(crate) tenant: TenantId,
     /// Whether its allocation has the node to itself.
     pub(crate) exclusive: bool,
 }
 
 impl ImageOwner {
-    pub(crate) fn of(details: &Details) -> Self {
-        Self { project: details.project_id, tenant: details.tenant_id, exclusive: details.exclusive }
+    pub(crate) fn of(allocation: OwnedAllocation, exclusive: bool) -> Self {
+        Self { project: allocation.project_id, tenant: allocation.tenant_id, exclusive }
     }
 }
 

@@ -20,10 +20,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use muster_ids::{AllocationId, CellId, ProjectId, TaskId, TenantId};
-use muster_wire::cell::CellRef;
-use muster_wire::task::{CellAct, SandboxRef, Task, TaskKind};
+use muster_wire::act::{Act, OwnedAllocation};
+use muster_wire::task::Task;
 use tokio::sync::oneshot;
 
+use crate::driver::StaleCopy;
 use crate::tenant_slots::has_slot_for_tenant;
 
 /// A unit of work.
@@ -33,20 +34,6 @@ pub(crate) enum Job {
     Task(Box<Task>),
     /// A stale copy to destroy; the sender reports whether it was removed.
     StaleCopy(StaleCopy, oneshot::Sender<bool>),
-}
-
-/// A stale copy.
-#[derive(Debug)]
-pub(crate) enum StaleCopy {
-    /// A sandbox, with everything in it.
-    Sandbox(SandboxRef),
-    /// A cell in a current sandbox.
-    Cell {
-        /// The cell.
-        cell: CellRef,
-        /// Whether its state directories are kept: not for a stale copy named by the platform, but for a self-fenced cell.
-        keep_state: bool,
-    },
 }
 
 /// Key of a queue.
@@ -74,8 +61,8 @@ pub(crate) struct TaskOwner {
 }
 
 impl TaskOwner {
-    fn of(task: &Task) -> Self {
-        Self { tenant: task.details.tenant_id, project: task.details.project_id }
+    fn of(allocation: OwnedAllocation) -> Self {
+        Self { tenant: Some(allocation.tenant_id), project: Some(allocation.project_id) }
     }
 }
 
@@ -202,20 +189,17 @@ impl RunningChecks {
 }
 
 fn lane_of(task: &Task) -> Lane {
-    match (task.kind, &task.details.cell, task.allocation_id) {
+    match &task.act {
         // A pull changes no sandbox and no cell, and may take minutes.
-        (TaskKind::ImagePull, ..) => Lane::Alone(task.id),
-        (TaskKind::CellProbe, _, Some(allocation)) => {
-            Lane::Check(CheckOwner { owner: TaskOwner::of(task), allocation }, task.id)
+        Act::ImagePull(_) => Lane::Alone(task.id),
+        Act::CellProbe(act) => {
+            let (owner, allocation) = (TaskOwner::of(act.allocation), act.allocation.allocation_id);
+            Lane::Check(CheckOwner { owner, allocation }, task.id)
         }
-        (TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand, Some(cell), _) => {
-            match &task.details.act {
-                Some(CellAct::Service(service)) => Lane::Service(cell.cell_id, service.name.clone()),
-                _ => Lane::Cell(cell.cell_id),
-            }
-        }
-        (_, _, Some(allocation)) => Lane::Sandbox(allocation),
-        (_, _, None) => Lane::Node,
+        Act::CellService(act) => Lane::Service(act.cell.cell_id, act.service.name.clone()),
+        Act::CellFiles(act) => Lane::Cell(act.cell.cell_id),
+        Act::CellCommand(act) => Lane::Cell(act.cell.cell_id),
+        act => act.allocation().map_or(Lane::Node, |owned| Lane::Sandbox(owned.allocation_id)),
     }
 }
 
@@ -231,7 +215,7 @@ impl Job {
     /// Returns its owner and its id, by which the oldest is found; none for a stale copy.
     fn task(&self) -> Option<(TaskOwner, TaskId)> {
         match self {
-            Self::Task(task) => Some((TaskOwner::of(task), task.id)),
+            Self::Task(task) => Some((task.act.allocation().map(TaskOwner::of).unwrap_or_default(), task.id)),
             Self::StaleCopy(..) => None,
         }
     }
@@ -370,33 +354,41 @@ impl Lanes {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use jiff::Timestamp;
     use muster_ids::{CellId, Env, ProjectId, TenantId, TypedId as _};
-    use muster_wire::cell::CellOrder;
-    use muster_wire::task::{
-        CellAct, Details, FilesOrder, SandboxRef, ServiceAction, ServiceOrder, Task, TaskKind,
+    use muster_wire::act::{
+        Act, CellFiles, CellProbe, CellService, CellTarget, Executor, OwnedAllocation, Prepare,
+        SandboxResources,
     };
+    use muster_wire::task::{FilesOrder, ProbeOrder, SandboxRef, ServiceAction, ServiceOrder, Task};
 
     use super::{
         CHECKS_OF_ALLOCATION, CHECKS_OF_PROJECT, CHECKS_ON_NODE, CheckOwner, Job, Lane, Lanes, StaleCopy,
         TaskClass, TaskOwner,
     };
 
-    fn task(env: &Env, lane: Lane) -> Job {
-        let allocation_id = match lane {
-            Lane::Sandbox(id) => Some(id),
-            _ => None,
-        };
+    fn task_for(env: &Env, act: Act) -> Job {
         Job::Task(Box::new(Task {
             id: env.id(),
-            kind: TaskKind::Prepare,
-            allocation_id,
             incarnation: 1,
             generation: 1,
-            details: Details::default(),
+            act,
             correlation_id: "c".into(),
             expires_at: Timestamp::MAX,
         }))
+    }
+
+    fn task(env: &Env, lane: Lane) -> Job {
+        let Lane::Sandbox(allocation_id) = lane else { return task_for(env, Act::Survey) };
+        let allocation = OwnedAllocation { allocation_id, tenant_id: env.id(), project_id: env.id() };
+        let resources = SandboxResources::default();
+        task_for(env, Act::Prepare(Prepare { allocation, resources, exclusive: false }))
+    }
+
+    fn target(cell_id: CellId) -> CellTarget {
+        CellTarget { executor: Executor::Cell, cell_id, incarnation: 1 }
     }
 
     #[test]
@@ -424,10 +416,20 @@ mod tests {
     }
 
     fn check(env: &Env, owner: CheckOwner) -> Job {
-        let Job::Task(mut task) = task(env, Lane::Sandbox(owner.allocation)) else { unreachable!() };
-        task.kind = TaskKind::CellProbe;
-        (task.details.tenant_id, task.details.project_id) = (owner.owner.tenant, owner.owner.project);
-        Job::Task(task)
+        let allocation = OwnedAllocation {
+            allocation_id: owner.allocation,
+            tenant_id: owner.owner.tenant.unwrap(),
+            project_id: owner.owner.project.unwrap(),
+        };
+        let probe = ProbeOrder {
+            command: vec!["/bin/true".into()],
+            environment: BTreeMap::new(),
+            sees: Vec::new(),
+            uid: 0,
+            gid: 0,
+            timeout_seconds: 10,
+        };
+        task_for(env, Act::CellProbe(CellProbe { allocation, cell: target(env.id()), probe }))
     }
 
     /// Returns the only project of a tenant.
@@ -551,9 +553,9 @@ mod tests {
         let (_, slots) = TaskClass::Inside.most();
         let mut lanes = Lanes::new(usize::MAX);
         let start = |tenant| {
-            let Job::Task(mut task) = service_start(&env, env.id(), env.id(), "web") else { unreachable!() };
-            task.details.tenant_id = Some(tenant);
-            Job::Task(task)
+            let allocation =
+                OwnedAllocation { allocation_id: env.id(), tenant_id: tenant, project_id: env.id() };
+            service_start_in(&env, allocation, env.id(), "web")
         };
         for _ in 0..2 * slots {
             assert!(lanes.add(start(greedy)));
@@ -664,27 +666,12 @@ mod tests {
     fn services_of_a_cell_wait_for_each_other_only_where_they_say_so_and_a_command_for_none_of_them() {
         let env = Env::for_tests(1);
         let (cell_id, allocation_id) = (env.id(), env.id());
-        let of = |act: CellAct| {
-            let Job::Task(mut task) = task(&env, Lane::Sandbox(allocation_id)) else { unreachable!() };
-            task.kind = act.kind();
-            task.details.cell = Some(CellOrder {
-                cell_id,
-                name: "c".into(),
-                incarnation: 1,
-                keep_state: false,
-                spec: None,
-                attachment: None,
-                pull: None,
-            });
-            task.details.act = Some(act);
-            Job::Task(task)
-        };
-        let service = |name: &str| {
-            of(CellAct::Service(ServiceOrder { name: name.into(), action: ServiceAction::Start }))
-        };
+        let allocation = OwnedAllocation { allocation_id, tenant_id: env.id(), project_id: env.id() };
+        let service = |name: &str| service_start_in(&env, allocation, cell_id, name);
+        let files = CellFiles { allocation, cell: target(cell_id), files: FilesOrder::default() };
         let mut lanes = Lanes::new(usize::MAX);
         for job in
-            [service("database"), service("web"), service("web"), of(CellAct::Files(FilesOrder::default()))]
+            [service("database"), service("web"), service("web"), task_for(&env, Act::CellFiles(files))]
         {
             assert!(lanes.add(job));
         }
@@ -703,22 +690,14 @@ mod tests {
 
     /// Starts a service of a cell.
     fn service_start(env: &Env, project: ProjectId, cell_id: CellId, name: &str) -> Job {
-        let Job::Task(mut task) = task(env, Lane::Sandbox(env.id())) else { unreachable!() };
-        let order = ServiceOrder { name: name.into(), action: ServiceAction::Start };
-        task.kind = TaskKind::CellService;
-        let owner = only_project(project);
-        (task.details.tenant_id, task.details.project_id) = (owner.tenant, owner.project);
-        task.details.cell = Some(CellOrder {
-            cell_id,
-            name: "c".into(),
-            incarnation: 1,
-            keep_state: false,
-            spec: None,
-            attachment: None,
-            pull: None,
-        });
-        task.details.act = Some(CellAct::Service(order));
-        Job::Task(task)
+        let tenant_id = TenantId::from_uuid(project.uuid());
+        let allocation = OwnedAllocation { allocation_id: env.id(), tenant_id, project_id: project };
+        service_start_in(env, allocation, cell_id, name)
+    }
+
+    fn service_start_in(env: &Env, allocation: OwnedAllocation, cell_id: CellId, name: &str) -> Job {
+        let service = ServiceOrder { name: name.into(), action: ServiceAction::Start };
+        task_for(env, Act::CellService(CellService { allocation, cell: target(cell_id), service }))
     }
 
     /// Attack: a project starts more services that never become ready than the agent has threads.

@@ -4,19 +4,22 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use muster_ids::TaskId;
+use muster_wire::act::Act;
 use muster_wire::cell::DesiredState;
 use muster_wire::inventory::Inventory;
-use muster_wire::task::{Ending, Findings, Report, Task, TaskKind};
+use muster_wire::task::{Ending, Findings, Report, Task};
 use muster_wire::wire::{Hello, Poll, Welcome};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use crate::AgentError;
 use crate::backoff::Backoff;
-use crate::lanes::{Job, StaleCopy};
+use crate::driver::StaleCopy;
+use crate::lanes::Job;
 use crate::link::{CallError, Link};
 use crate::node::{Phase, Running, unless_retired};
 use crate::paths;
+use crate::stream::StreamTask;
 
 /// Delay before a failed reconciliation is retried.
 const RECONCILE_RETRY: Duration = Duration::from_secs(1);
@@ -126,9 +129,11 @@ struct Named {
 fn receive(node: &Running, task: serde_json::Value) {
     match Task::deserialize(&task) {
         // It has no queue; the `stream` module runs it.
-        Ok(task) if task.kind == TaskKind::Stream => node.streams.add(Box::new(task)),
+        Ok(Task { id, incarnation, generation, act: Act::Stream(order), correlation_id, expires_at }) => {
+            node.streams.add(StreamTask { id, incarnation, generation, correlation_id, expires_at, order });
+        }
         Ok(task) => {
-            let (id, kind, correlation_id) = (task.id, task.kind, task.correlation_id.clone());
+            let (id, kind, correlation_id) = (task.id, task.act.kind(), task.correlation_id.clone());
             let fresh = node.queue(Job::Task(Box::new(task)));
             tracing::debug!(task = %id, ?kind, correlation_id, fresh, "a task");
         }

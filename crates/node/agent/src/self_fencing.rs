@@ -17,8 +17,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use crate::driver::StaleCopy;
 use crate::folder::Folder;
-use crate::lanes::{Job, StaleCopy};
+use crate::lanes::Job;
 use crate::node::Running;
 
 /// Interval of the checks.

@@ -4,14 +4,12 @@ use std::convert::Infallible;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use jiff::Timestamp;
-use muster_wire::cell::CellOrder;
-use muster_wire::task::{Details, Ending, Findings, Refusal, Report, SandboxRef, Task, TaskKind};
+use muster_wire::task::{Ending, Findings, Refusal, Report, Task};
 
 use crate::AgentError;
-use crate::driver::{Order, Outcome, Undone};
+use crate::driver::{Order, Outcome, StaleCopy, TaskOrder, Undone};
 use crate::fence::{Barred, FencedSubject};
-use crate::lanes::{Job, Lane, StaleCopy};
+use crate::lanes::{Job, Lane};
 use crate::node::Running;
 use crate::provide::{Given, provide};
 
@@ -51,7 +49,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
         // An earlier agent process may have done it, so it is not reported; the server expires the task on its own.
         Job::Task(task) if task.expires_at <= node.env.now() => {
             let (id, correlation_id) = (task.id, &task.correlation_id);
-            tracing::warn!(task = %id, kind = ?task.kind, correlation_id, "expired before it was started; it is dropped");
+            tracing::warn!(task = %id, kind = ?task.act.kind(), correlation_id, "expired before it was started; it is dropped");
             node.lanes.lock().release(id);
             (lane, None)
         }
@@ -60,7 +58,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
             // The result is unknown, so it is not reported: the server delivers the task again.
             Err(error) => {
                 let (id, correlation_id) = (task.id, &task.correlation_id);
-                tracing::error!(task = %id, kind = ?task.kind, correlation_id, %error, "the result of a task is unknown");
+                tracing::error!(task = %id, kind = ?task.act.kind(), correlation_id, %error, "the result of a task is unknown");
                 node.lanes.lock().release(id);
                 (lane, None)
             }
@@ -69,25 +67,7 @@ async fn perform(node: &Running, job: Job) -> (Lane, Option<Report>) {
 }
 
 async fn destroy_stale_copy(node: &Running, stale_copy: &StaleCopy) -> Result<(), String> {
-    let (kind, place, details) = match stale_copy {
-        StaleCopy::Sandbox(place) => (TaskKind::Destroy, place.clone(), Details::default()),
-        StaleCopy::Cell { cell, keep_state } => {
-            let order = CellOrder {
-                cell_id: cell.cell_id,
-                name: String::new(),
-                incarnation: cell.incarnation,
-                keep_state: *keep_state,
-                spec: None,
-                attachment: None,
-                pull: None,
-            };
-            // Only the id of its allocation is known here, and a stale copy must not raise the allocation's fence.
-            let place = SandboxRef { allocation_id: cell.allocation_id, incarnation: 0 };
-            (TaskKind::CellDestroy, place, Details { cell: Some(order), ..Details::default() })
-        }
-    };
-    let (until, given) = (Timestamp::MAX, Ok(Given::default()));
-    let order = Order { kind, place: Some(place), details, task: None, until, given };
+    let order = Order::StaleCopy(stale_copy.clone());
     match admit(node, &order, matches!(stale_copy, StaleCopy::Sandbox(_)))
         .map_err(|error| error.to_string())?
     {
@@ -100,24 +80,25 @@ async fn destroy_stale_copy(node: &Running, stale_copy: &StaleCopy) -> Result<()
     done.map(drop).map_err(|undone| undone.why)
 }
 
-/// Checks an order against the fences of its allocation (if `of_place`) and of its cell.
-fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Barred>, AgentError> {
-    let Some(place) = &order.place else { return Ok(Ok(())) };
+/// Checks an order against the fences of its allocation (if `of_sandbox`) and of its cell.
+fn admit(node: &Running, order: &Order, of_sandbox: bool) -> Result<Result<(), Barred>, AgentError> {
+    let Some(place) = order.sandbox() else { return Ok(Ok(())) };
     let now = node.env.now();
     let there = node.driver.incarnation(place.allocation_id)?;
-    let cell = order.details.cell.as_ref();
-    let cell_there = cell.map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
+    let cell = order.cell();
+    let cell_there =
+        cell.as_ref().map(|cell| node.driver.cell_incarnation(cell.cell_id)).transpose()?.flatten();
     let mut fences = node.fences.lock();
-    if of_place {
+    if of_sandbox {
         let thing = FencedSubject { id: &place.allocation_id, incarnation: place.incarnation };
-        if let Err(barred) = fences.admit(order.kind.of_place(), thing, there, now)? {
+        if let Err(barred) = fences.admit(order.kind().to_sandbox_kind(), thing, there, now)? {
             return Ok(Err(barred));
         }
     }
     match cell {
         Some(cell) => {
             let thing = FencedSubject { id: &cell.cell_id, incarnation: cell.incarnation };
-            fences.admit(order.kind, thing, cell_there, now)
+            fences.admit(order.kind(), thing, cell_there, now)
         }
         None => Ok(Ok(())),
     }
@@ -125,19 +106,13 @@ fn admit(node: &Running, order: &Order, of_place: bool) -> Result<Result<(), Bar
 
 /// Returns the outcome of a task. The inner error is a definite failure.
 async fn outcome(node: &Running, task: &Task) -> Outcome {
-    let alone = matches!(task.kind, TaskKind::Survey | TaskKind::Sweep | TaskKind::ShareRemove);
-    if task.allocation_id.is_none() && !alone {
-        return Ok(Err(format!("{:?} needs an allocation", task.kind).into()));
-    }
-    let incarnation = task.incarnation;
-    let mut order = Order {
-        kind: task.kind,
-        place: task.allocation_id.map(|allocation_id| SandboxRef { allocation_id, incarnation }),
-        details: task.details.clone(),
-        task: Some(task.id),
+    let mut order = Order::Task(Box::new(TaskOrder {
+        id: task.id,
+        act: task.act.clone(),
+        incarnation: task.incarnation,
         until: task.expires_at,
         given: Ok(Given::default()),
-    };
+    }));
     let admitted = match admit(node, &order, true) {
         Ok(admitted) => admitted,
         // The fence could not be persisted, so nothing was done.
@@ -148,7 +123,10 @@ async fn outcome(node: &Running, task: &Task) -> Outcome {
     };
     match admitted {
         Ok(()) => {
-            order.given = provide(node, &order, task.expires_at).await?;
+            let given = provide(node, &task.act, task.expires_at).await?;
+            if let Order::Task(order) = &mut order {
+                order.given = given;
+            }
             node.driver.clone().carry_out(order).await
         }
         Err(Barred::Stale(why)) => {
@@ -160,7 +138,7 @@ async fn outcome(node: &Running, task: &Task) -> Outcome {
 }
 
 fn report(node: &Running, task: &Task, outcome: Result<Findings, Undone>) -> Report {
-    let (id, kind, correlation_id) = (task.id, task.kind, &task.correlation_id);
+    let (id, kind, correlation_id) = (task.id, task.act.kind(), &task.correlation_id);
     let (ending, findings, message) = match outcome {
         Ok(findings) => {
             let mut findings = without_nul(findings);

@@ -1,4 +1,4 @@
-//! A cell on the wire: the order to create one, and the agent's observations of it. Its specification is `muster_spec`.
+//! A cell on the wire: its image and network, and the agent's observations of it. Its specification is `muster_spec`.
 
 use muster_ids::{AllocationId, CellId, NetworkId, ProjectId};
 use serde::{Deserialize, Serialize};
@@ -7,33 +7,6 @@ use utoipa::ToSchema;
 pub use muster_spec::{
     CellRestart, CellSpec, File, Ingress, Probe, ProbeBy, Protocol, Restart, Root, SecretFile, Service, Start,
 };
-
-/// A cell in a task for an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct CellOrder {
-    /// Which.
-    pub cell_id: CellId,
-    /// Name of the cell: its host name, and its DNS name in the network.
-    pub name: String,
-    /// Incarnation of the cell; the task carries that of the allocation.
-    pub incarnation: i64,
-    /// Whether destroying the cell keeps its state directories, as it does when the cell is recreated.
-    #[serde(default)]
-    #[schema(required = false)]
-    pub keep_state: bool,
-    /// Specification. Absent when inspecting or destroying.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub spec: Option<CellSpec>,
-    /// Attachment to a network; absent for a cell that has only its loopback interface.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub attachment: Option<Attachment>,
-    /// Source of its image and the trust policy for it; absent for an image that the node's operator put there.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub pull: Option<Pull>,
-}
 
 /// Source of an image and the trust policy for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

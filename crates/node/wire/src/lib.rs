@@ -7,6 +7,7 @@ mod document;
 mod endpoint;
 mod problem;
 
+pub mod act;
 pub mod cell;
 pub mod difference;
 pub mod inventory;

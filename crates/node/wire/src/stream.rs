@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use muster_ids::{CellId, StreamId};
+use muster_ids::StreamId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::act::{CellTarget, OwnedAllocation};
 
 /// Channel of a message; its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,10 +187,10 @@ pub struct FileAt {
 pub struct StreamOrder {
     /// Which.
     pub stream_id: StreamId,
-    /// In which cell.
-    pub cell_id: CellId,
-    /// Which incarnation of it.
-    pub incarnation: i64,
+    /// Allocation of the cell.
+    pub allocation: OwnedAllocation,
+    /// The cell.
+    pub cell: CellTarget,
     /// Server to dial, as `host:port`. Default: the agent's own server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(required = false)]

@@ -3,53 +3,63 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use muster_ids::{AllocationId, CellId, NetworkId, ProjectId, TaskId, TenantId};
+use muster_ids::{AllocationId, CellId, NetworkId, TaskId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::cell::{CellFindings, CellOrder, File, SecretFile};
-use crate::stream::StreamOrder;
+use crate::act::Act;
+use crate::cell::{CellFindings, File, SecretFile};
 
-/// Kind of a task. There is no kind for arbitrary shell commands on the node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// Subject of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskSubject {
+    /// The whole node.
+    Node,
+    /// The sandbox of an allocation.
+    Sandbox,
+    /// A cell in it, or all of its cells.
+    Cell,
+}
+
+/// Kind of a task: the name of its act, where nothing else of the act is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// Provision the sandbox of an allocation. Idempotent.
+    /// Provision a sandbox.
     Prepare,
-    /// Inspect the sandbox. Never answered from a cache.
+    /// Inspect it.
     Inspect,
-    /// Change the resources of the sandbox.
+    /// Change its resources.
     Resize,
-    /// Destroy the sandbox. Idempotent.
+    /// Destroy it.
     Destroy,
-    /// Wipe the devices and the disk of the sandbox.
+    /// Wipe its devices and its disk.
     Wipe,
-    /// List all platform resources on the node, found by inspection.
+    /// List all platform resources on the node.
     Survey,
-    /// Create a cell in an allocation's sandbox, and start its services.
+    /// Create a cell.
     CellCreate,
-    /// Inspect a cell and its services, or its remains. Never answered from a cache.
+    /// Inspect a cell.
     CellInspect,
-    /// Destroy a cell. Its state directories stay with the allocation.
+    /// Destroy a cell.
     CellDestroy,
-    /// Return the last log lines of the services of an allocation's cells, before the cells are destroyed.
+    /// Return the last log lines of cells.
     KeepLogs,
-    /// Dial the server, and connect a terminal, a command or a transfer to a cell.
+    /// Connect a stream to a cell.
     Stream,
     /// Remove orphans.
     Sweep,
-    /// Write or remove files in a cell. Idempotent.
+    /// Write or remove files in a cell.
     CellFiles,
-    /// Start or stop a service of a cell. Idempotent.
+    /// Start or stop a service of a cell.
     CellService,
-    /// Run a command in a cell to completion, once per task. A repeated task returns the first result.
+    /// Run a command in a cell.
     CellCommand,
-    /// Run a check beside a cell: from its image's own files, in its network, among its processes. Never answered from a
-    /// cache.
+    /// Run a check beside a cell.
     CellProbe,
-    /// Pull and unpack the image of a cell that is created later. Idempotent.
+    /// Pull and unpack the image of a later cell.
     ImagePull,
-    /// Remove the directories shared by the cells of a network, and verify the removal. Idempotent.
+    /// Remove the shared directories of a network.
     ShareRemove,
 }
 
@@ -78,9 +88,25 @@ impl TaskKind {
         }
     }
 
-    /// Returns its meaning for the allocation's sandbox: tasks about a cell leave the sandbox as it is.
-    pub fn of_place(self) -> Self {
+    /// Returns a verb phrase, for messages about a node.
+    pub fn verb_phrase(self) -> &'static str {
         match self {
+            Self::Prepare => "provision the allocation",
+            Self::CellCreate => "create the cell",
+            Self::CellInspect => "inspect the cell",
+            Self::CellDestroy => "destroy the cell",
+            Self::KeepLogs => "archive the logs",
+            Self::ImagePull => "pull the image",
+            Self::CellProbe => "run a check beside the cell",
+            Self::ShareRemove => "remove the shared files",
+            kind => kind.as_str(),
+        }
+    }
+
+    /// Returns its subject.
+    pub fn subject(self) -> TaskSubject {
+        match self {
+            Self::Prepare | Self::Inspect | Self::Resize | Self::Destroy | Self::Wipe => TaskSubject::Sandbox,
             Self::CellCreate
             | Self::CellInspect
             | Self::CellDestroy
@@ -90,14 +116,26 @@ impl TaskKind {
             | Self::CellService
             | Self::CellCommand
             | Self::CellProbe
-            | Self::ImagePull
-            | Self::ShareRemove => Self::Inspect,
-            kind => kind,
+            | Self::ImagePull => TaskSubject::Cell,
+            Self::Survey | Self::Sweep | Self::ShareRemove => TaskSubject::Node,
         }
+    }
+
+    /// Returns its meaning for the allocation's sandbox: tasks about a cell leave the sandbox as it is.
+    pub fn to_sandbox_kind(self) -> Self {
+        match self.subject() {
+            TaskSubject::Cell => Self::Inspect,
+            TaskSubject::Sandbox | TaskSubject::Node => self,
+        }
+    }
+
+    /// Whether it only inspects: it changes nothing on the node.
+    pub fn is_inspection(self) -> bool {
+        matches!(self, Self::Inspect | Self::CellInspect | Self::Survey | Self::CellProbe)
     }
 }
 
-/// Resources of a sandbox.
+/// Resources of a sandbox beside its devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Amount {
     /// Logical CPUs.
@@ -106,72 +144,6 @@ pub struct Amount {
     pub memory_mb: i64,
     /// Disk in MiB.
     pub disk_mb: i64,
-}
-
-/// Parameters of a task.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Details {
-    /// Devices, by identity.
-    pub devices: Vec<String>,
-    /// Other resources.
-    pub amount: Amount,
-    /// Whether the allocation has the node to itself.
-    pub exclusive: bool,
-    /// Cell of the task.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub cell: Option<CellOrder>,
-    /// Stream to connect.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub stream: Option<StreamOrder>,
-    /// Orphans to remove.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    #[schema(required = false)]
-    pub resources: Vec<NodeResource>,
-    /// Action in the cell.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub act: Option<CellAct>,
-    /// Network of the shared directories to remove.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub share: Option<NetworkId>,
-    /// The project of the allocation. A node bounds what one project uses of its slots and of its room for images.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub project_id: Option<ProjectId>,
-    /// The tenant of the allocation, whose projects share bounds of their own.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub tenant_id: Option<TenantId>,
-}
-
-/// Action in or beside an existing cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = CellTask)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum CellAct {
-    /// Files to write, and paths to remove.
-    Files(FilesOrder),
-    /// A service to start or to stop.
-    Service(ServiceOrder),
-    /// Command to run to completion.
-    Command(CommandOrder),
-    /// Check to run beside the cell.
-    Probe(ProbeOrder),
-}
-
-impl CellAct {
-    /// Returns the kind of task that carries it.
-    pub fn kind(&self) -> TaskKind {
-        match self {
-            Self::Files(_) => TaskKind::CellFiles,
-            Self::Service(_) => TaskKind::CellService,
-            Self::Command(_) => TaskKind::CellCommand,
-            Self::Probe(_) => TaskKind::CellProbe,
-        }
-    }
 }
 
 /// Files to write and to remove in a cell. Each is renamed into its path, so it is never partially written.
@@ -301,18 +273,12 @@ pub struct Ran {
 pub struct Task {
     /// Task id. A task delivered twice is the same task.
     pub id: TaskId,
-    /// Kind.
-    pub kind: TaskKind,
-    /// Allocation; absent for a survey.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    #[schema(required = false)]
-    pub allocation_id: Option<AllocationId>,
-    /// Incarnation of the sandbox. An agent refuses one older than the latest it knows.
+    /// Incarnation of the sandbox; 0 for a task about the node. An agent refuses one older than the latest it knows.
     pub incarnation: i64,
     /// Lease generation of the request, returned with the report.
     pub generation: i64,
-    /// Parameters.
-    pub details: Details,
+    /// Act to carry out.
+    pub act: Act,
     /// Correlation id.
     pub correlation_id: String,
     /// Expiry, after which no caller waits for it.

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use muster_ids::{
     AdapterStepId, AllocationId, AppId, AppVersionId, InstanceId, MemberId, OperationId, ProjectId, TaskId,
 };
-use muster_wire::task::{CellAct, Ran};
+use muster_wire::act::{Act, CellCommand, CellFiles, CellProbe, CellService, CellTarget, OwnedAllocation};
+use muster_wire::task::{CommandOrder, FilesOrder, ProbeOrder, Ran, ServiceOrder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -312,6 +313,43 @@ pub enum TaskEffect {
     Concurrent,
 }
 
+/// Action in or beside an existing cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum CellTask {
+    /// Files to write, and paths to remove.
+    Files(FilesOrder),
+    /// A service to start or to stop.
+    Service(ServiceOrder),
+    /// Command to run to completion.
+    Command(CommandOrder),
+    /// Check to run beside the cell.
+    Probe(ProbeOrder),
+}
+
+impl CellTask {
+    /// Returns the act of a node that carries it out in a cell.
+    pub fn into_act(self, allocation: OwnedAllocation, cell: CellTarget) -> Act {
+        match self {
+            Self::Files(files) => Act::CellFiles(CellFiles { allocation, cell, files }),
+            Self::Service(service) => Act::CellService(CellService { allocation, cell, service }),
+            Self::Command(command) => Act::CellCommand(CellCommand { allocation, cell, command }),
+            Self::Probe(probe) => Act::CellProbe(CellProbe { allocation, cell, probe }),
+        }
+    }
+
+    /// Returns the task that an act carries out, and its cell; none for other acts.
+    pub fn from_act(act: Act) -> Option<(CellTarget, Self)> {
+        Some(match act {
+            Act::CellFiles(act) => (act.cell, Self::Files(act.files)),
+            Act::CellService(act) => (act.cell, Self::Service(act.service)),
+            Act::CellCommand(act) => (act.cell, Self::Command(act.command)),
+            Act::CellProbe(act) => (act.cell, Self::Probe(act.probe)),
+            _ => return None,
+        })
+    }
+}
+
 /// A task to run in a member's cell.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -325,7 +363,7 @@ pub struct AdapterTaskCreate {
     /// The member with the cell that runs it, by id; must belong to the same instance.
     pub member_id: MemberId,
     /// The action.
-    pub act: CellAct,
+    pub act: CellTask,
     /// Effect on the cell; default: `reads` for a probe, `changes` otherwise.
     pub effect: Option<TaskEffect>,
     /// Seconds to wait for it to end; default: do not wait.

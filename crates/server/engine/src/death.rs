@@ -10,11 +10,11 @@ use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellState};
 use muster_model::instance::Instance;
 use muster_model::member::Member;
-use muster_model::task::{Task, TaskKind};
+use muster_model::task::Task;
 use muster_wire::cell::CellFindings;
 use serde_json::{Value, json};
 
-use crate::cell::{order, seen};
+use crate::cell::{inspect_act, order, seen};
 use crate::proof::cell_of;
 use crate::task::{Asked, ask, ask_anew};
 use crate::{StepAction, StepCx};
@@ -70,7 +70,7 @@ pub(crate) async fn cell_life(cx: &StepCx<'_>, cell: &Cell) -> Result<Life> {
         let why = format!("{} is {} in an allocation that is {}", cell.name, cell.state, allocation.state);
         return Ok(Life::NotProved(why));
     }
-    let wanted = order(cx, cell, &allocation, TaskKind::CellInspect, format!("life of {}", cell.id)).await?;
+    let wanted = order(cell, &allocation, inspect_act(cell, &allocation), format!("life of {}", cell.id));
     Ok(match ask(cx, &wanted).await? {
         Asked::Pending(act) => Life::Pending(act),
         Asked::Failed(why) => Life::NotProved(why),
@@ -153,7 +153,7 @@ pub(crate) async fn lost_ground(
 #[cfg(test)]
 mod tests {
     use muster_ids::Env;
-    use muster_model::task::TaskState;
+    use muster_model::task::{TaskKind, TaskState};
     use muster_wire::cell::CellDeath;
 
     use super::*;

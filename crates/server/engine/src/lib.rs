@@ -8,6 +8,7 @@
 //! In-process futures replayed from a log (the usual saga library) were rejected: our waits last hours, and an operator must
 //! be able to read, block, supersede and unblock them.
 
+mod act;
 mod adapter;
 mod advance;
 mod bulk_cleanup;
@@ -37,6 +38,7 @@ pub mod member;
 pub mod members;
 pub mod node;
 
+pub use act::{StoredAct, parse_act};
 pub use definition::{Abandon, AtDeadline, Definition, OnFailure, Run, Settle, Step, StepCx, Undo};
 pub use engine::{Engine, Tick};
 pub use hooks::{Ended, Hooks};

@@ -12,13 +12,16 @@ use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellState};
 use muster_model::instance::Instance;
 use muster_model::member::{Member, MemberFailure, MemberState};
-use muster_model::task::{Task, TaskKind};
+use muster_model::task::Task;
 use muster_model::witness::{Transition, Witness, WitnessKind};
-use muster_wire::task::{CellAct, ProbeOrder, Ran};
+use muster_wire::act::{Act, CellProbe};
+use muster_wire::task::{ProbeOrder, Ran};
 use serde::{Deserialize, Serialize};
+
 use serde_json::{Value, json};
 
-use crate::cell::{CellJudged, judge_cell, order, seen};
+use crate::allocation::owned_allocation;
+use crate::cell::{CellJudged, cell_target, inspect_act, judge_cell, order, seen};
 use crate::death::{Death, Life, cell_life, component_life, death_of, gone};
 use crate::task::{Ask, Asked, ask, ask_anew, has_failed};
 use crate::{StepAction, StepCx, StepOutcome};
@@ -262,7 +265,7 @@ async fn look(cx: &StepCx<'_>, expected: Expectation, member: &Member) -> Result
         let why = format!("its cell is {} in an allocation that is {}", cell.state, allocation.state);
         return Ok(thing(ObservationState::Impossible(why)));
     }
-    let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, LOOK).await?;
+    let wanted = order(&cell, &allocation, inspect_act(&cell, &allocation), LOOK);
     let (task, found) = match ask(cx, &wanted).await? {
         Asked::Pending(act) => return Ok(thing(ObservationState::Pending(act))),
         Asked::Done(task, found) => (task, seen(&found)),
@@ -379,10 +382,13 @@ async fn run_beside(
 ) -> Result<(ObservationState, bool)> {
     let allocation = cx.store.allocation_lookup(cell.allocation_id).await?;
     let allocation = allocation.ok_or(StoreError::Gone("allocation".to_owned()))?;
-    let mut wanted =
-        order(cx, cell, &allocation, TaskKind::CellProbe, format!("check {index} in {}", at.name)).await?;
     let command = order_of.command.clone();
-    wanted.details.act = Some(CellAct::Probe(order_of.clone()));
+    let probe = CellProbe {
+        allocation: owned_allocation(&allocation),
+        cell: cell_target(cell),
+        probe: order_of.clone(),
+    };
+    let wanted = order(cell, &allocation, Act::CellProbe(probe), format!("check {index} in {}", at.name));
     let (task, found) = match ask(cx, &wanted).await? {
         Asked::Pending(act) => return Ok((ObservationState::Pending(act), has_failed(cx, &wanted).await?)),
         Asked::Done(task, found) => (task, found),

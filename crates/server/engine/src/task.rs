@@ -3,27 +3,25 @@
 use std::borrow::Cow;
 
 use muster_db::{Result, StoreError};
-use muster_ids::{AllocationId, NodeId, TaskId};
+use muster_ids::{NodeId, TaskId};
 use muster_model::node::Node;
-use muster_model::task::{Task, TaskKind, TaskState};
-use muster_wire::task::{Details, Findings, Refusal};
+use muster_model::task::{Task, TaskState};
+use muster_wire::act::Act;
+use muster_wire::task::{Findings, Refusal, TaskKind};
 
+use crate::act::StoredAct;
 use crate::{StepAction, StepCx, StepOutcome};
 
 /// A request to a node.
 pub(crate) struct Ask {
     /// Target node.
     pub(crate) node: NodeId,
-    /// Kind of task.
-    pub(crate) kind: TaskKind,
     /// Purpose within the step: a step may queue several tasks, one for each purpose.
     pub(crate) purpose: Cow<'static, str>,
-    /// Allocation concerned.
-    pub(crate) allocation: Option<AllocationId>,
-    /// Incarnation concerned.
+    /// Incarnation of the allocation concerned; 0 for the node.
     pub(crate) incarnation: i64,
-    /// Payload.
-    pub(crate) details: Details,
+    /// Act.
+    pub(crate) act: Act,
 }
 
 /// Progress of a request.
@@ -55,8 +53,9 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             Ok(Asked::Done(Box::new((*latest).clone()), Box::new(findings)))
         }
         TaskState::Failed => {
+            let kind = ask.act.kind();
             let why = latest.message.clone().unwrap_or_else(|| "the agent gave no reason".to_owned());
-            let counts = |task: &&&Task| task.state == TaskState::Failed && !is_awaited(ask.kind, task);
+            let counts = |task: &&&Task| task.state == TaskState::Failed && !is_awaited(kind, task);
             let failed = mine.iter().filter(counts).count();
             if failed >= TRIES || certain(latest) {
                 return Ok(Asked::Failed(why));
@@ -64,7 +63,7 @@ pub(crate) async fn ask(cx: &StepCx<'_>, ask: &Ask) -> Result<Asked> {
             // It certainly did not happen, so a retry is safe; later, as the obstacle may be temporary.
             let again_at = latest.finished_at.unwrap_or(cx.now) + cx.timing.look;
             if cx.now < again_at {
-                let reason = format!("the node could not {}: {why}; retrying", words(ask.kind));
+                let reason = format!("the node could not {}: {why}; retrying", kind.verb_phrase());
                 return Ok(Asked::Pending(StepOutcome::Wait { reason, until: again_at }.into()));
             }
             Ok(Asked::Pending(queue(cx, ask, &prefix, mine.len(), None)?))
@@ -124,28 +123,14 @@ pub(crate) fn ask_anew(cx: &StepCx<'_>, ask: &Ask, answered: &Task) -> Result<St
     queue(cx, ask, &format!("{prefix}/"), attempt + 1, None)
 }
 
-/// Returns a verb phrase for a kind of task, for messages about a node.
-fn words(kind: TaskKind) -> &'static str {
-    match kind {
-        TaskKind::Prepare => "provision the allocation",
-        TaskKind::CellCreate => "create the cell",
-        TaskKind::CellInspect => "inspect the cell",
-        TaskKind::CellDestroy => "destroy the cell",
-        TaskKind::KeepLogs => "archive the logs",
-        TaskKind::ImagePull => "pull the image",
-        TaskKind::CellProbe => "run a check beside the cell",
-        TaskKind::ShareRemove => "remove the shared files",
-        kind => kind.as_str(),
-    }
-}
-
 async fn waiting(cx: &StepCx<'_>, ask: &Ask) -> Result<String> {
+    let verb_phrase = ask.act.kind().verb_phrase();
     let Some(node) = cx.store.node_lookup(ask.node).await? else {
-        return Ok(format!("waiting for the node to {}", words(ask.kind)));
+        return Ok(format!("waiting for the node to {verb_phrase}"));
     };
     Ok(match silence(cx, &node) {
-        Some(silence) => format!("{silence}; waiting for it to {}", words(ask.kind)),
-        None => format!("waiting for node {} to {}", node.name, words(ask.kind)),
+        Some(silence) => format!("{silence}; waiting for it to {verb_phrase}"),
+        None => format!("waiting for node {} to {verb_phrase}", node.name),
     })
 }
 
@@ -190,16 +175,17 @@ fn queue(
     attempt: usize,
     expired: Option<Unanswered>,
 ) -> Result<StepAction> {
+    let StoredAct { kind, allocation_id, payload } = StoredAct::from_act(&ask.act)?;
     let task = Task {
         id: cx.env.id(),
         node_id: ask.node,
         operation_id: cx.operation.id,
         key: format!("{prefix}{attempt:04}"),
-        kind: ask.kind,
-        allocation_id: ask.allocation,
+        kind,
+        allocation_id,
         incarnation: ask.incarnation,
         generation: cx.operation.generation,
-        payload: serde_json::to_value(&ask.details).map_err(|_| StoreError::Corrupt("details of a task"))?,
+        payload,
         state: TaskState::Queued,
         result: None,
         message: None,
@@ -210,13 +196,12 @@ fn queue(
         expires_at: cx.now + cx.timing.task,
     };
     let (now, until) = (cx.now, task.expires_at.min(cx.now + cx.timing.look));
+    let verb_phrase = ask.act.kind().verb_phrase();
     let outcome = match &expired {
         None if attempt == 0 => {
-            StepOutcome::Wait { reason: format!("waiting for the node to {}", words(ask.kind)), until }
+            StepOutcome::Wait { reason: format!("waiting for the node to {verb_phrase}"), until }
         }
-        None => {
-            StepOutcome::Wait { reason: format!("waiting for the node to {} again", words(ask.kind)), until }
-        }
+        None => StepOutcome::Wait { reason: format!("waiting for the node to {verb_phrase} again"), until },
         Some(unanswered) => StepOutcome::Unknown {
             message: format!("{}; no answer in time, retrying", unanswered.waiting),
             until,

@@ -1,9 +1,10 @@
 use muster_ids::{Env, TaskId};
-use muster_wire::cell::{CellOrder, ServiceState};
-use muster_wire::task::{CellAct, Ran};
+use muster_wire::act::{Act, CellCreate, CellTarget, Executor, OwnedAllocation};
+use muster_wire::cell::ServiceState;
+use muster_wire::task::Ran;
 use serde_json::json;
 
-use super::{ActPlan, HeldCell};
+use super::{ActPlan, CellWork, HeldCell};
 use crate::journal::Effect;
 
 struct Case {
@@ -18,28 +19,42 @@ fn case() -> Case {
         "services": [{"name": "main", "command": ["/x"]}, {"name": "later", "command": ["/x"], "start": "on_request"}],
         "files": [{"path": "/etc/made", "text": "made"}],
     });
-    let order = CellOrder {
-        cell_id: env.id(),
+    let (allocation, cell) = target(&env);
+    let create = CellCreate {
+        allocation,
+        cell,
         name: "m-1".into(),
-        incarnation: 1,
-        keep_state: false,
-        spec: None,
+        exclusive: false,
+        spec: serde_json::from_value(spec).unwrap(),
         attachment: None,
         pull: None,
     };
-    let cell = HeldCell::new(&order, &serde_json::from_value(spec).unwrap(), Vec::new());
+    let cell = HeldCell::new(&create, Vec::new());
     Case { env, cell }
 }
 
-fn act(act: serde_json::Value) -> CellAct {
+fn target(env: &Env) -> (OwnedAllocation, CellTarget) {
+    let allocation = OwnedAllocation { allocation_id: env.id(), tenant_id: env.id(), project_id: env.id() };
+    (allocation, CellTarget { executor: Executor::Cell, cell_id: env.id(), incarnation: 1 })
+}
+
+/// Builds an act in a cell from its work: `{"service": {…}}`.
+fn act(work: serde_json::Value) -> Act {
+    let (allocation, cell) = target(&Env::for_tests(2));
+    let (name, work) = work.as_object().unwrap().iter().next().unwrap();
+    let act = json!({"kind": format!("cell_{name}"), "allocation": allocation, "cell": cell, name: work});
     serde_json::from_value(act).unwrap()
+}
+
+fn work(act: &Act) -> CellWork<'_> {
+    CellWork::from_act(act).unwrap().1
 }
 
 impl Case {
     /// Applies it as a task, and again as the same task, which must change nothing.
-    fn does(&mut self, act: &CellAct) -> Option<Effect> {
+    fn does(&mut self, act: &Act) -> Option<Effect> {
         let task: TaskId = self.env.id();
-        let effect = match self.cell.plan(act, Some(task), Vec::new()) {
+        let effect = match self.cell.plan(work(act), task, Vec::new()) {
             ActPlan::Nothing => None,
             ActPlan::Refuse(why) => panic!("{act:?}: {why}"),
             ActPlan::Dead => panic!("{act:?}: the cell is dead"),
@@ -48,14 +63,14 @@ impl Case {
                 Some(effect)
             }
         };
-        let (again, ran) = (self.cell.plan(act, Some(task), Vec::new()), self.cell.ran(act, Some(task)));
+        let (again, ran) = (self.cell.plan(work(act), task, Vec::new()), self.cell.ran(work(act), task));
         assert_eq!(again, ActPlan::Nothing, "{act:?}");
-        assert_eq!(self.cell.ran(act, Some(task)), ran, "{act:?}");
+        assert_eq!(self.cell.ran(work(act), task), ran, "{act:?}");
         effect
     }
 
-    fn refuses(&self, act: &CellAct) -> String {
-        match self.cell.plan(act, Some(self.env.id()), Vec::new()) {
+    fn refuses(&self, act: &Act) -> String {
+        match self.cell.plan(work(act), self.env.id(), Vec::new()) {
             ActPlan::Refuse(why) => why,
             other => panic!("{act:?}: {other:?}"),
         }
@@ -63,17 +78,18 @@ impl Case {
 
     fn runs(&mut self, command: &[&str]) -> Ran {
         let (act, task) = (act(json!({"command": {"command": command}})), self.env.id());
-        let ActPlan::Change(Effect::CommandRan, next) = self.cell.plan(&act, Some(task), Vec::new()) else {
+        let ActPlan::Change(Effect::CommandRan, next) = self.cell.plan(work(&act), task, Vec::new()) else {
             panic!("{command:?} did not run");
         };
         self.cell = *next;
-        self.cell.ran(&act, Some(task)).unwrap()
+        self.cell.ran(work(&act), task).unwrap()
     }
 
     fn probes(&self, command: &[&str], sees: &[&str]) -> Ran {
         let probe = act(json!({"probe": {"command": command, "sees": sees}}));
-        assert_eq!(self.cell.plan(&probe, None, Vec::new()), ActPlan::Nothing);
-        self.cell.ran(&probe, None).unwrap()
+        let task: TaskId = self.env.id();
+        assert_eq!(self.cell.plan(work(&probe), task, Vec::new()), ActPlan::Nothing);
+        self.cell.ran(work(&probe), task).unwrap()
     }
 
     fn state(&self, service: &str) -> (ServiceState, bool, u32) {
@@ -166,7 +182,7 @@ fn a_dead_cell_does_nothing_and_its_services_count_as_stopped() {
         act(json!({"probe": {"command": ["/bin/true"]}})),
         act(json!({"service": {"name": "main", "action": "start"}})),
     ] {
-        assert_eq!(case.cell.plan(&refused, Some(case.env.id()), Vec::new()), ActPlan::Dead, "{refused:?}");
+        assert_eq!(case.cell.plan(work(&refused), case.env.id(), Vec::new()), ActPlan::Dead, "{refused:?}");
     }
     assert_eq!(case.does(&act(json!({"service": {"name": "main", "action": "stop"}}))), None);
     let found = case.cell.look();

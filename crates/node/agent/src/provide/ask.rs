@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use muster_wire::cell::CellOrder;
+use muster_wire::act::CellTarget;
 use muster_wire::wire::{SecretAsk, SecretValue, SecretWhat};
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -20,7 +20,7 @@ const SESSION_WITHIN: Duration = Duration::from_secs(60);
 /// Requests a secret. The buffers of the connection itself cannot be wiped.
 pub(super) async fn ask(
     node: &Running,
-    cell: &CellOrder,
+    cell: CellTarget,
     what: SecretWhat,
 ) -> Result<Zeroizing<Vec<u8>>, CallError> {
     let mut link = Link::new(&node.dial);

@@ -8,7 +8,8 @@ use std::io::Write as _;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use muster_image::{Blob, Digest, Lead, Limits};
-use muster_wire::cell::{CellOrder, Pull, Root};
+use muster_wire::act::CellTarget;
+use muster_wire::cell::{Pull, Root};
 use muster_wire::task::Refusal;
 
 use super::blob::{blocking, fetch, other};
@@ -27,14 +28,14 @@ const NESTING: usize = 5;
 /// Ensures that the image of a cell, or its blobs, are on the node, and only if it may run.
 pub(super) async fn pull(
     node: &Running,
-    cell: &CellOrder,
+    cell: CellTarget,
     owner: ImageOwner,
-    pull: &Pull,
+    (root, pull): (&Root, &Pull),
 ) -> Result<Option<Pulled>, Undone> {
     let refused = |why: String| Undone::because(Refusal::ArtifactPull, why);
     let digest: Digest = pull.digest.parse().map_err(|error| refused(format!("{error}")))?;
-    match cell.spec.as_ref().map(|spec| &spec.root) {
-        Some(Root::Image(named)) if *named == pull.digest => {}
+    match root {
+        Root::Image(named) if *named == pull.digest => {}
         _ => return Err(refused(format!("{digest} should be pulled, but the cell does not use it"))),
     }
     let registry = Registry::new(node, cell, &pull.repository)?;
@@ -46,7 +47,7 @@ pub(super) async fn pull(
         registry.token(None).await.map_err(|error| registry.failed(&error))?;
         return Ok(Some(nothing(image)));
     }
-    verdict::examine(&registry, owner.tenant, &pull.trust, &digest).await?;
+    verdict::examine(&registry, Some(owner.tenant), &pull.trust, &digest).await?;
     if supply == Supply::There {
         return Ok(Some(nothing(image)));
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderValue};
-use muster_wire::cell::CellOrder;
+use muster_wire::act::CellTarget;
 use muster_wire::task::Refusal;
 use muster_wire::wire::SecretWhat;
 use serde::Deserialize;
@@ -29,7 +29,7 @@ const EXPLANATION: u64 = 64 << 10;
 pub(super) struct Registry<'n> {
     pub(super) node: &'n Running,
     pub(super) repository: &'n str,
-    cell: &'n CellOrder,
+    cell: CellTarget,
     /// Current token, if requested, and its number.
     token: Mutex<(u64, Option<Token>)>,
     /// Whether any token was ever accepted. If none was, a new one would not help.
@@ -37,7 +37,7 @@ pub(super) struct Registry<'n> {
 }
 
 impl<'n> Registry<'n> {
-    pub(super) fn new(node: &'n Running, cell: &'n CellOrder, repository: &'n str) -> Result<Self, Undone> {
+    pub(super) fn new(node: &'n Running, cell: CellTarget, repository: &'n str) -> Result<Self, Undone> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(plain);
         if !repository.split('/').all(part) {

@@ -6,8 +6,9 @@ use muster_cell::{CellError, DestroyOptions, LogLine, Make, RootSource, Secret, 
 use muster_ids::{AllocationId, CellId};
 use muster_image::{Digest, Error, Source};
 use muster_network::Attach;
-use muster_wire::cell::{CellFindings, CellOrder, CellRef, CellSpec, Root, ServiceState};
-use muster_wire::task::{Details, Findings, KeptLog, Refusal, SandboxRef};
+use muster_wire::act::{CellCreate, CellTarget, ImagePull};
+use muster_wire::cell::{CellFindings, CellRef, CellSpec, Root, ServiceState};
+use muster_wire::task::{Findings, KeptLog, Refusal, SandboxRef};
 
 use super::sandbox::disk_id;
 use super::{Done, Driver, said};
@@ -34,53 +35,42 @@ impl Driver {
     pub(super) fn cell_create(
         &self,
         place: &SandboxRef,
-        order: &CellOrder,
-        details: &Details,
+        act: &CellCreate,
         given: &Result<Given, Undone>,
     ) -> Result<Findings, Undone> {
-        if let Some(there) = self.there(order.cell_id)?.filter(|there| *there != order.incarnation) {
+        let CellTarget { cell_id, incarnation, .. } = act.cell;
+        if let Some(there) = self.there(cell_id)?.filter(|there| *there != incarnation) {
             return Err(format!("incarnation {there} still exists").into());
         }
         // A running cell was created completely, with all of its content.
-        if self.cells.runs(order.cell_id).map_err(said)? != Some(order.incarnation) {
+        if self.cells.runs(cell_id).map_err(said)? != Some(incarnation) {
             // The same incarnation may be partially created: every step is idempotent.
-            let made = given
-                .as_ref()
-                .map_err(Undone::clone)
-                .and_then(|given| self.make(place, order, details, given));
+            let made = given.as_ref().map_err(Undone::clone).and_then(|given| self.make(place, act, given));
             if let Err(undone) = made {
                 // A definite failure must leave nothing behind.
-                self.tear_down(order.cell_id, true)?;
+                self.tear_down(cell_id, true)?;
                 return Err(undone);
             }
         }
         self.cells.supervise(self.env.now());
-        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+        Ok(Findings { cell: Some(self.look(cell_id)?), ..Findings::default() })
     }
 
     /// Unpacks the image of a cell that is created later. Running cells are not affected.
     pub(super) fn image_pull(
         &self,
-        order: &CellOrder,
-        details: &Details,
+        act: &ImagePull,
         given: &Result<Given, Undone>,
     ) -> Result<Findings, Undone> {
         let given = given.as_ref().map_err(Undone::clone)?;
-        let spec = order.spec.as_ref().ok_or_else(|| "its specification is missing".to_owned())?;
-        let _hold = self.hold_root(spec);
-        self.root(spec, given, ImageOwner::of(details))?;
+        let _hold = self.hold_root(&act.root);
+        self.root(&act.root, given, ImageOwner::of(act.allocation, act.exclusive))?;
         Ok(Findings::default())
     }
 
-    fn make(
-        &self,
-        place: &SandboxRef,
-        order: &CellOrder,
-        details: &Details,
-        given: &Given,
-    ) -> Result<(), Undone> {
-        let spec = order.spec.as_ref().ok_or_else(|| "its specification is missing".to_owned())?;
-        let _hold = self.hold_root(spec);
+    fn make(&self, place: &SandboxRef, act: &CellCreate, given: &Given) -> Result<(), Undone> {
+        let (cell_id, spec) = (act.cell.cell_id, &act.spec);
+        let _hold = self.hold_root(&spec.root);
         let devices = self.devices_for(place, spec).map_err(unsupported)?;
         let disk = disk_id(place.allocation_id)?;
         self.disks.repair(&disk).map_err(said)?;
@@ -91,22 +81,22 @@ impl Driver {
                 .into());
         }
         let storage = self.disks.mount_point(&disk);
-        let network = order.attachment.as_ref();
+        let network = act.attachment.as_ref();
         let hosts =
             network.map(|attachment| self.fabric.hosts(attachment.network_id)).transpose().map_err(said)?;
-        let hosts = hosts.flatten().unwrap_or_else(|| hosts_of_one(order));
+        let hosts = hosts.flatten().unwrap_or_else(|| hosts_of_one(act));
         let secrets: Vec<Secret<'_>> = given.secrets.iter().map(|told| told.for_cell()).collect();
         let made = self
             .cells
             .make(&Make {
-                cell_id: order.cell_id,
+                cell_id,
                 allocation_id: place.allocation_id,
-                incarnation: order.incarnation,
-                name: &order.name,
+                incarnation: act.cell.incarnation,
+                name: &act.name,
                 spec,
-                root: self.root(spec, given, ImageOwner::of(details))?,
+                root: self.root(&spec.root, given, ImageOwner::of(act.allocation, act.exclusive))?,
                 storage: &storage,
-                share: self.share_for(order, spec)?,
+                share: self.share_for(act)?,
                 devices,
                 hosts: &hosts,
                 secrets: &secrets,
@@ -116,18 +106,13 @@ impl Driver {
                 error => said(error).into(),
             })?;
         if let Some(attachment) = network {
-            let attach = Attach {
-                cell_id: order.cell_id,
-                pid: made.pid,
-                attachment,
-                egress: spec.egress,
-                ingress: &spec.ingress,
-            };
+            let attach =
+                Attach { cell_id, pid: made.pid, attachment, egress: spec.egress, ingress: &spec.ingress };
             self.fabric.attach(&attach).map_err(said)?;
         }
         let desired = self.desired.lock().clone();
-        self.introduce(order.cell_id, &desired)?;
-        Ok(self.cells.start(order.cell_id).map_err(said)?)
+        self.introduce(cell_id, &desired)?;
+        Ok(self.cells.start(cell_id).map_err(said)?)
     }
 
     /// Returns the incarnation of a cell on the node.
@@ -136,8 +121,8 @@ impl Driver {
         Ok(cells.into_iter().find(|place| place.cell_id == cell).map(|place| place.incarnation))
     }
 
-    fn root(&self, spec: &CellSpec, given: &Given, owner: ImageOwner) -> Result<RootSource, Undone> {
-        match &spec.root {
+    fn root(&self, root: &Root, given: &Given, owner: ImageOwner) -> Result<RootSource, Undone> {
+        match root {
             Root::Image(digest) => {
                 let digest: Digest = digest.parse().map_err(said)?;
                 let pulled = given.image.as_ref();
@@ -201,17 +186,17 @@ impl Driver {
     }
 
     /// Inspects a cell, and briefly waits for services that are not ready.
-    pub(super) fn cell_inspect(&self, order: &CellOrder) -> Done<Findings> {
+    pub(super) fn cell_inspect(&self, cell_id: CellId) -> Done<Findings> {
         let began = Instant::now();
         loop {
-            let found = self.cells.look(order.cell_id).map_err(said)?;
+            let found = self.cells.look(cell_id).map_err(said)?;
             let waits = found.services.iter().any(|service| match service.state {
                 ServiceState::Running => !service.ready,
                 ServiceState::Ended | ServiceState::Idle => false,
                 ServiceState::Waiting | ServiceState::Restarting => true,
             });
             if !found.present || !waits || began.elapsed() > PATIENCE {
-                return Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() });
+                return Ok(Findings { cell: Some(self.look(cell_id)?), ..Findings::default() });
             }
             std::thread::sleep(PAUSE);
             self.cells.supervise(self.env.now());
@@ -230,12 +215,12 @@ impl Driver {
         Ok(found)
     }
 
-    pub(super) fn cell_destroy(&self, order: &CellOrder) -> Done<Findings> {
-        if let Some(there) = self.there(order.cell_id)?.filter(|there| *there > order.incarnation) {
+    pub(super) fn cell_destroy(&self, cell_id: CellId, incarnation: i64, keep_state: bool) -> Done<Findings> {
+        if let Some(there) = self.there(cell_id)?.filter(|there| *there > incarnation) {
             return Err(format!("it has incarnation {there}"));
         }
-        self.tear_down(order.cell_id, order.keep_state)?;
-        Ok(Findings { cell: Some(self.look(order.cell_id)?), ..Findings::default() })
+        self.tear_down(cell_id, keep_state)?;
+        Ok(Findings { cell: Some(self.look(cell_id)?), ..Findings::default() })
     }
 
     /// Stops and destroys a cell, with its state directories unless `keep_state` is set.
@@ -260,10 +245,10 @@ impl Driver {
         self.fabric.detach(cell).map_err(said)
     }
 
-    pub(super) fn keep_logs(&self, place: &SandboxRef, order: Option<&CellOrder>) -> Done<Findings> {
+    pub(super) fn keep_logs(&self, allocation: AllocationId, only: Option<CellTarget>) -> Done<Findings> {
         let mut logs = Vec::new();
-        for cell in self.cells_of(place.allocation_id)? {
-            if order.is_some_and(|order| order.cell_id != cell.cell_id) {
+        for cell in self.cells_of(allocation)? {
+            if only.is_some_and(|only| only.cell_id != cell.cell_id) {
                 continue;
             }
             for (service, lines) in self.cells.logs_keep(cell.cell_id, KEPT).map_err(said)? {
@@ -316,7 +301,7 @@ pub(super) fn line(line: &LogLine) -> String {
 }
 
 /// Returns the hosts file of a cell before its network is known.
-fn hosts_of_one(order: &CellOrder) -> String {
-    let address = order.attachment.as_ref().map_or("127.0.1.1", |attachment| attachment.address.as_str());
-    format!("127.0.0.1 localhost\n{address} {}\n", order.name)
+fn hosts_of_one(act: &CellCreate) -> String {
+    let address = act.attachment.as_ref().map_or("127.0.1.1", |attachment| attachment.address.as_str());
+    format!("127.0.0.1 localhost\n{address} {}\n", act.name)
 }

@@ -71,16 +71,16 @@ impl Journal {
         why: Option<&str>,
         at: Timestamp,
     ) -> Result<(), AgentError> {
-        let cell = order.details.cell.as_ref();
+        let (place, cell) = (order.sandbox(), order.cell());
         let line = Line {
             at,
             what,
-            kind: order.kind,
-            task_id: order.task,
-            allocation_id: order.place.as_ref().map(|place| place.allocation_id),
-            incarnation: order.place.as_ref().map(|place| place.incarnation),
-            cell_id: cell.map(|cell| cell.cell_id),
-            cell_incarnation: cell.map(|cell| cell.incarnation),
+            kind: order.kind(),
+            task_id: order.task_id(),
+            allocation_id: place.as_ref().map(|place| place.allocation_id),
+            incarnation: place.as_ref().map(|place| place.incarnation),
+            cell_id: cell.as_ref().map(|cell| cell.cell_id),
+            cell_incarnation: cell.as_ref().map(|cell| cell.incarnation),
             why,
         };
         let mut text = serde_json::to_string(&line).map_err(|error| AgentError::file(&self.path, error))?;

@@ -28,12 +28,13 @@ use muster_disk::{DiskId, Disks, SharedFiles};
 use muster_ids::{CellId, Env};
 use muster_image::{Digest, Images};
 use muster_network::Fabric;
+use muster_wire::act::Act;
 use muster_wire::cell::{CellRef, DesiredState};
 use muster_wire::task::{Findings, Refusal, SandboxRef, TaskKind};
 use parking_lot::Mutex;
 
 use crate::AgentError;
-use crate::driver::{Order, Outcome, Supply, Undone};
+use crate::driver::{Order, Outcome, StaleCopy, Supply, TaskOrder, Undone};
 use crate::folder::Folder;
 use journal::Journal;
 use sandbox::{Sandboxes, disk_id};
@@ -187,23 +188,26 @@ impl Driver {
     /// Executes an order, and inspects the result. The journal is flushed before and after it, so that an order interrupted
     /// by a power cut is known.
     pub(crate) fn carry_out(&self, order: &Order) -> Outcome {
-        self.reach(order.kind, "begun");
-        let looks = [TaskKind::Inspect, TaskKind::CellInspect, TaskKind::Survey, TaskKind::CellProbe];
-        let changes = !looks.contains(&order.kind);
+        let kind = order.kind();
+        self.reach(kind, "begun");
+        let changes = !kind.is_inspection();
         if changes {
             if let Err(error) = self.journal.begin(order, self.env.now()) {
                 return self.shortage().map_or(Err(error), |full| Ok(Err(full)));
             }
-            self.reach(order.kind, "journalled");
+            self.reach(kind, "journalled");
         }
-        let done = if order.details.act.is_some() { self.act(order)? } else { self.perform(order) };
+        let done = match order {
+            Order::Task(task) => self.perform(task)?,
+            Order::StaleCopy(stale_copy) => self.destroy_stale_copy(stale_copy).map_err(Undone::from),
+        };
         let done = done.map_err(|undone| self.with_shortage(undone));
-        self.reach(order.kind, "done");
+        self.reach(kind, "done");
         if changes {
             let why = done.as_ref().err().map(|undone| undone.why.as_str());
             // The result is known; to withhold it would have the server repeat the order.
             if let Err(error) = self.journal.end(order, why, self.env.now()) {
-                tracing::warn!(%error, kind = ?order.kind, "the journal lacks the end of an order");
+                tracing::warn!(%error, ?kind, "the journal lacks the end of an order");
             }
         }
         Ok(done)
@@ -223,31 +227,40 @@ impl Driver {
         }
     }
 
-    fn perform(&self, order: &Order) -> Result<Findings, Undone> {
-        let place = || order.place.as_ref().ok_or_else(|| format!("{:?} needs an allocation", order.kind));
-        let cell = || order.details.cell.as_ref().ok_or_else(|| format!("{:?} needs a cell", order.kind));
-        let done = match order.kind {
-            TaskKind::Prepare => self.prepare(place()?, &order.details),
-            TaskKind::Inspect => self.inspect(place()?, &order.details),
-            TaskKind::Resize => self.resize(place()?, &order.details),
-            TaskKind::Destroy => self.destroy(place()?, &order.details),
-            TaskKind::Wipe => self.wipe(place()?, &order.details),
-            TaskKind::Survey => self.survey(),
-            TaskKind::Sweep => self.sweep(&order.details.resources),
-            TaskKind::CellCreate => {
-                return self.cell_create(place()?, cell()?, &order.details, &order.given);
+    fn perform(&self, task: &TaskOrder) -> Outcome {
+        let place = |of| task.sandbox(of);
+        let done = match &task.act {
+            Act::Prepare(act) => self.prepare(&place(act.allocation), act),
+            Act::Inspect(act) => self.inspect(&place(act.allocation), &act.devices, &act.cells),
+            Act::Resize(act) => self.resize(&place(act.allocation), act),
+            Act::Destroy(act) => self.destroy(&place(act.allocation), &act.devices),
+            Act::Wipe(act) => self.wipe(&place(act.allocation), &act.devices),
+            Act::Survey => self.survey(),
+            Act::Sweep(act) => self.sweep(&act.resources),
+            Act::CellCreate(act) => return Ok(self.cell_create(&place(act.allocation), act, &task.given)),
+            Act::ImagePull(act) => return Ok(self.image_pull(act, &task.given)),
+            Act::CellInspect(act) => self.cell_inspect(act.cell.cell_id),
+            Act::CellDestroy(act) => {
+                self.cell_destroy(act.cell.cell_id, act.cell.incarnation, act.keep_state)
             }
-            TaskKind::ImagePull => return self.image_pull(cell()?, &order.details, &order.given),
-            TaskKind::CellInspect => self.cell_inspect(cell()?),
-            TaskKind::CellDestroy => self.cell_destroy(cell()?),
-            TaskKind::KeepLogs => self.keep_logs(place()?, order.details.cell.as_ref()),
-            TaskKind::ShareRemove => self.share_remove(&order.details, order.until),
-            TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe => {
-                Err("the task names no cell or no action".to_owned())
-            }
-            TaskKind::Stream => Err("a stream is not an action".to_owned()),
+            Act::KeepLogs(act) => self.keep_logs(act.allocation.allocation_id, act.cell),
+            Act::ShareRemove(act) => self.share_remove(act.network_id, task.until),
+            Act::CellFiles(act) => return self.cell_files(task, act),
+            Act::CellService(act) => return self.cell_service(task, act),
+            Act::CellCommand(act) => return self.cell_command(task, act),
+            Act::CellProbe(act) => return self.cell_probe(task, act),
+            Act::Stream(_) => Err("streams are connected beside the driver".to_owned()),
         };
-        done.map_err(Undone::from)
+        Ok(done.map_err(Undone::from))
+    }
+
+    fn destroy_stale_copy(&self, stale_copy: &StaleCopy) -> Done<Findings> {
+        match stale_copy {
+            StaleCopy::Sandbox(place) => self.destroy(place, &[]),
+            StaleCopy::Cell { cell, keep_state } => {
+                self.cell_destroy(cell.cell_id, cell.incarnation, *keep_state)
+            }
+        }
     }
 
     /// Supervises running services: restarts, probes, logs.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use muster_ids::CellId;
 use muster_image::{Budget, Digest, Error, Footprint, Image, ImageHold, ImageReservation, Limits, Source};
-use muster_wire::cell::{CellSpec, Root};
+use muster_wire::cell::Root;
 
 use super::cell::unusable;
 use super::sandbox::Kept;
@@ -33,8 +33,8 @@ impl Driver {
     }
 
     /// Protects the image of a cell until the cell's record names it.
-    pub(super) fn hold_root(&self, spec: &CellSpec) -> Option<ImageHold> {
-        match &spec.root {
+    pub(super) fn hold_root(&self, root: &Root) -> Option<ImageHold> {
+        match root {
             Root::Image(digest) => digest.parse().ok().map(|digest| self.images.hold(&digest)),
             Root::Host(_) => None,
         }
@@ -87,7 +87,10 @@ impl Driver {
         owner: ImageOwner,
         act: impl FnOnce(Option<&Budget<'_>>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let ImageOwner { project: Some(project), tenant, exclusive: false } = owner else { return act(None) };
+        let ImageOwner { project, tenant, exclusive } = owner;
+        if exclusive {
+            return act(None);
+        }
         let room = self.images.room(&Limits::default())?;
         let part = |percent: u8| {
             let of =
@@ -97,26 +100,24 @@ impl Driver {
         let is_used = |digest: &Digest| self.is_image_used(digest);
         let used_by_project =
             |digest: &Digest| self.is_image_used_by(digest, |kept| kept.project == Some(project));
-        let used_by_tenant = |digest: &Digest| self.is_image_used_by(digest, |kept| kept.tenant == tenant);
+        let used_by_tenant =
+            |digest: &Digest| self.is_image_used_by(digest, |kept| kept.tenant == Some(tenant));
         let percent = self.settings.project_images_percent;
-        let tenant = tenant.map(|tenant| tenant.to_string());
-        let of_tenant = tenant.as_ref().map(|tenant| Budget {
-            owner: tenant,
+        let tenant = tenant.to_string();
+        let of_tenant = Budget {
+            owner: &tenant,
             most: part(tenant_images_percent(percent)),
             is_used_by_owner: &used_by_tenant,
             is_used: &is_used,
             within: None,
-        });
-        let name = match &tenant {
-            Some(tenant) => format!("{tenant}/{project}"),
-            None => project.to_string(),
         };
+        let name = format!("{tenant}/{project}");
         act(Some(&Budget {
             owner: &name,
             most: part(percent),
             is_used_by_owner: &used_by_project,
             is_used: &is_used,
-            within: of_tenant.as_ref(),
+            within: Some(&of_tenant),
         }))
     }
 

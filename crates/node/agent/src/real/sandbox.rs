@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use muster_cell::Limits;
 use muster_disk::DiskId;
-use muster_ids::{AllocationId, ProjectId, TenantId};
+use muster_ids::{AllocationId, CellId, ProjectId, TenantId};
+use muster_wire::act::{Prepare, Resize};
 use muster_wire::cell::CellRef;
-use muster_wire::task::{Amount, Details, Findings, SandboxRef};
+use muster_wire::task::{Amount, Findings, SandboxRef};
 use serde::{Deserialize, Serialize};
 
 use super::{Done, Driver, said};
@@ -201,9 +202,10 @@ impl Driver {
         }
     }
 
-    pub(super) fn prepare(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
-        let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
-        self.settings.device_nodes(&details.devices)?;
+    pub(super) fn prepare(&self, place: &SandboxRef, act: &Prepare) -> Done<Findings> {
+        let (id, resources) = (place.allocation_id, &act.resources);
+        let devices: BTreeSet<String> = resources.devices.iter().cloned().collect();
+        self.settings.device_nodes(&resources.devices)?;
         {
             let mut held = self.held();
             if let Some(kept) = held.get(id)
@@ -215,7 +217,7 @@ impl Driver {
                     kept.devices
                 ));
             }
-            if let Some(why) = held.alone(id, details.exclusive).or_else(|| held.untouchable(id, &devices)) {
+            if let Some(why) = held.alone(id, act.exclusive).or_else(|| held.untouchable(id, &devices)) {
                 tracing::error!(allocation = %id, why, "violation: this was not done");
                 return Err(format!("violation: {why}"));
             }
@@ -223,10 +225,10 @@ impl Driver {
                 let kept = Kept {
                     incarnation: place.incarnation,
                     devices: devices.clone(),
-                    amount: details.amount,
-                    exclusive: details.exclusive,
-                    project: details.project_id,
-                    tenant: details.tenant_id,
+                    amount: resources.amount,
+                    exclusive: act.exclusive,
+                    project: Some(act.allocation.project_id),
+                    tenant: Some(act.allocation.tenant_id),
                 };
                 held.change(|held| {
                     held.give(&devices, id);
@@ -235,20 +237,21 @@ impl Driver {
             }
         }
         let made = (|| {
-            let (disk, mb) = (disk_id(id)?, megabytes(details.amount.disk_mb));
+            let (disk, mb) = (disk_id(id)?, megabytes(resources.amount.disk_mb));
             self.with_room_for_disk(mb, || self.disks.make(&disk, mb))?;
-            self.cells.group_make(id, limits(&details.amount)?).map_err(said)
+            self.cells.group_make(id, limits(&resources.amount)?).map_err(said)
         })();
         if let Err(why) = made {
             // A definite failure must leave nothing behind.
-            self.destroy(place, details)?;
+            self.destroy(place, &resources.devices)?;
             return Err(why);
         }
-        self.inspect(place, details)
+        self.inspect(place, &resources.devices, &[])
     }
 
-    pub(super) fn resize(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
-        let (id, devices) = (place.allocation_id, details.devices.iter().cloned().collect::<BTreeSet<_>>());
+    pub(super) fn resize(&self, place: &SandboxRef, act: &Resize) -> Done<Findings> {
+        let (id, resources) = (place.allocation_id, &act.resources);
+        let devices: BTreeSet<String> = resources.devices.iter().cloned().collect();
         let before = self.held().get(id).cloned().ok_or_else(|| "its sandbox does not exist".to_owned())?;
         if before.incarnation != place.incarnation {
             return Err(format!("its sandbox has incarnation {}", before.incarnation));
@@ -259,17 +262,17 @@ impl Driver {
         if let Some(why) = self.held().untouchable(id, &devices) {
             return Err(format!("violation: {why}"));
         }
-        let limits = limits(&details.amount)?;
-        if let Some(why) = self.uses_more_memory(id, before.amount.memory_mb, details.amount.memory_mb) {
+        let limits = limits(&resources.amount)?;
+        if let Some(why) = self.uses_more_memory(id, before.amount.memory_mb, resources.amount.memory_mb) {
             return Err(why);
         }
         // A disk is never shrunk: one that grew for a change that was rolled back keeps its size, and holds the promised
         // amount.
-        if details.amount.disk_mb > before.amount.disk_mb {
+        if resources.amount.disk_mb > before.amount.disk_mb {
             if !self.cells_of(id)?.is_empty() && !may_grow_in_use() {
                 return Err("a disk in use can only grow where the agent has CAP_SYS_RESOURCE: destroy its cells first".to_owned());
             }
-            let (disk, mb) = (disk_id(id)?, megabytes(details.amount.disk_mb));
+            let (disk, mb) = (disk_id(id)?, megabytes(resources.amount.disk_mb));
             let more = mb.saturating_sub(megabytes(before.amount.disk_mb));
             self.with_room_for_disk(more, || self.disks.grow(&disk, mb))?;
         }
@@ -277,10 +280,10 @@ impl Driver {
         self.held().change(|held| {
             held.give(&devices, id);
             if let Some(kept) = held.sandboxes.get_mut(&id) {
-                (kept.devices, kept.amount) = (devices.clone(), details.amount);
+                (kept.devices, kept.amount) = (devices.clone(), resources.amount);
             }
         })?;
-        self.inspect(place, details)
+        self.inspect(place, &resources.devices, &[])
     }
 
     /// Returns the reason why its memory cannot shrink, if any: the kernel would kill processes in its cells.
@@ -297,7 +300,7 @@ impl Driver {
 
     /// Destroys every cell in it, and releases its disk and control group. The data on the disk stays until it is wiped: a
     /// restarted allocation finds it again.
-    pub(super) fn destroy(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
+    pub(super) fn destroy(&self, place: &SandboxRef, devices: &[String]) -> Done<Findings> {
         let id = place.allocation_id;
         if let Some(kept) = self.held().get(id)
             && kept.incarnation > place.incarnation
@@ -325,12 +328,12 @@ impl Driver {
         self.held().change(|held| {
             held.sandboxes.remove(&id);
         })?;
-        self.inspect(place, details)
+        self.inspect(place, devices, &[])
     }
 
-    pub(super) fn wipe(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
+    pub(super) fn wipe(&self, place: &SandboxRef, devices: &[String]) -> Done<Findings> {
         let id = place.allocation_id;
-        for device in &details.devices {
+        for device in devices {
             match self.held().holder(device) {
                 Some(holder) if holder == id => return Err(format!("{device} is still in its sandbox")),
                 Some(holder) => return Err(format!("violation: {device} is in the sandbox of {holder}")),
@@ -341,7 +344,7 @@ impl Driver {
         if self.held().get(id).is_none() {
             self.wipe_disk(&disk_id(id)?)?;
         }
-        for device in &details.devices {
+        for device in devices {
             if self.held().held.wiped.contains(device) {
                 continue;
             }
@@ -354,10 +357,10 @@ impl Driver {
                 Err(why) => tracing::error!(device, why, "a device could not be wiped"),
             }
         }
-        self.inspect(place, details)
+        self.inspect(place, devices, &[])
     }
 
-    pub(super) fn inspect(&self, place: &SandboxRef, details: &Details) -> Done<Findings> {
+    pub(super) fn inspect(&self, place: &SandboxRef, devices: &[String], cells: &[CellId]) -> Done<Findings> {
         let id = place.allocation_id;
         let disk_id = disk_id(id)?;
         let kept = self.held().get(id).cloned();
@@ -367,7 +370,7 @@ impl Driver {
             let held = kept.as_ref().is_some_and(|kept| kept.devices.contains(*device));
             !held && !self.held().held.wiped.contains(*device)
         };
-        let mut residue: Vec<String> = details.devices.iter().filter(dirty).cloned().collect();
+        let mut residue: Vec<String> = devices.iter().filter(dirty).cloned().collect();
         if kept.is_none() && disk.is_some() {
             residue.push(DISK.to_owned());
         }
@@ -388,8 +391,8 @@ impl Driver {
             }
             None => {
                 findings.left = self.left_of(id)?;
-                for cell in details.resources.iter().filter_map(|thing| thing.cell_id) {
-                    findings.left.extend(self.look(cell)?.left);
+                for cell in cells {
+                    findings.left.extend(self.look(*cell)?.left);
                 }
                 findings.checked = vec![
                     "processes of its control groups and namespaces".to_owned(),

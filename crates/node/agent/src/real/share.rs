@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use muster_cell::Share;
 use muster_disk::{ShareError, SharedFiles, SharedFilesError};
 use muster_ids::{Env, NetworkId};
-use muster_wire::cell::{CellOrder, CellSpec};
-use muster_wire::task::{Details, Findings, NodeResource, NodeResourceKind, Refusal};
+use muster_wire::act::CellCreate;
+use muster_wire::task::{Findings, NodeResource, NodeResourceKind, Refusal};
 
 use super::settings::Settings;
 use super::{Done, Driver};
@@ -40,13 +40,13 @@ impl Driver {
     }
 
     /// Returns the shared directory of a cell's network.
-    pub(super) fn share_for(&self, order: &CellOrder, spec: &CellSpec) -> Result<Option<Share>, Undone> {
-        if spec.shared.is_empty() {
+    pub(super) fn share_for(&self, act: &CellCreate) -> Result<Option<Share>, Undone> {
+        if act.spec.shared.is_empty() {
             return Ok(None);
         }
         let shared = self.shared.as_ref().map_err(Clone::clone)?;
         let network =
-            order.attachment.as_ref().ok_or_else(|| "it shares files, but has no network".to_owned())?;
+            act.attachment.as_ref().ok_or_else(|| "it shares files, but has no network".to_owned())?;
         let folder = shared.share(&network.network_id.to_string()).map_err(|error| match error {
             ShareError::Replaced(_) => Undone::because(Refusal::Unsupported, error),
             ShareError::Failed(why) => why.into(),
@@ -54,9 +54,8 @@ impl Driver {
         Ok(Some(Share { folder, first_id: shared.first_id() }))
     }
 
-    pub(super) fn share_remove(&self, details: &Details, until: Timestamp) -> Done<Findings> {
-        let network =
-            details.share.ok_or_else(|| "the owner of the share is missing".to_owned())?.to_string();
+    pub(super) fn share_remove(&self, network: NetworkId, until: Timestamp) -> Done<Findings> {
+        let network = network.to_string();
         let shared = self.shared.as_ref().map_err(Clone::clone)?;
         // Another node can add to it all the while, and other work of this node must go on.
         let left = Duration::try_from(until.duration_since(self.env.now())).unwrap_or_default();

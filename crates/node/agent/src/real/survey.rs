@@ -134,7 +134,7 @@ impl Driver {
         let found = self.resources().map_or(0, |resources| resources.len());
         let mut tried = |done: Done<()>| left.extend(done.err());
         for place in self.sandboxes()? {
-            tried(self.destroy(&place, &muster_wire::task::Details::default()).map(drop));
+            tried(self.destroy(&place, &[]).map(drop));
         }
         for cell in self.cells()? {
             tried(self.tear_down(cell.cell_id, false));

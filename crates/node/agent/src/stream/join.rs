@@ -5,9 +5,10 @@ use std::convert::Infallible;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use muster_ids::StreamId;
+use jiff::Timestamp;
+use muster_ids::{StreamId, TaskId};
 use muster_wire::stream::{StreamOrder, StreamWhat};
-use muster_wire::task::{Ending, Findings, Report, Task};
+use muster_wire::task::{Ending, Findings, Report};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -20,12 +21,23 @@ use crate::node::Running;
 /// Maximum concurrent streams, to protect the node's own work; the server has a limit for each tenant.
 const MOST: usize = 256;
 
+/// A task with a stream.
+#[derive(Debug)]
+pub(crate) struct StreamTask {
+    pub(crate) id: TaskId,
+    pub(crate) incarnation: i64,
+    pub(crate) generation: i64,
+    pub(crate) correlation_id: String,
+    pub(crate) expires_at: Timestamp,
+    pub(crate) order: Box<StreamOrder>,
+}
+
 /// Stream tasks waiting to be connected.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    come: mpsc::UnboundedSender<Box<Task>>,
+    come: mpsc::UnboundedSender<StreamTask>,
     /// Taken by the one loop that connects them.
-    waiting: Mutex<Option<mpsc::UnboundedReceiver<Box<Task>>>>,
+    waiting: Mutex<Option<mpsc::UnboundedReceiver<StreamTask>>>,
 }
 
 impl Default for Streams {
@@ -37,7 +49,7 @@ impl Default for Streams {
 
 impl Streams {
     /// Queues a task. The queue is drained at once regardless of the streams, so it holds at most the tasks of one response.
-    pub(crate) fn add(&self, task: Box<Task>) {
+    pub(crate) fn add(&self, task: StreamTask) {
         let _ = self.come.send(task);
     }
 }
@@ -51,26 +63,23 @@ pub(crate) async fn streaming(node: &Running) -> Infallible {
     loop {
         tokio::select! {
             Some(task) = waiting.recv() => {
-                let Some(order) = task.details.stream.clone() else {
-                    report(node, &task, Err("the task names no stream".to_owned()));
-                    continue;
-                };
-                if task.expires_at <= node.env.now() || !known.insert(order.stream_id) {
+                let stream = task.order.stream_id;
+                if task.expires_at <= node.env.now() || !known.insert(stream) {
                     continue;
                 }
                 if under_way.len() >= MOST {
-                    known.remove(&order.stream_id);
+                    known.remove(&stream);
                     report(node, &task, Err(format!("the node already has {MOST} streams")));
                     continue;
                 }
-                under_way.push(one(node, task, order));
+                under_way.push(one(node, task));
             }
             Some(stream) = under_way.next() => drop(known.remove(&stream)),
         }
     }
 }
 
-fn report(node: &Running, task: &Task, joined: Result<(), String>) {
+fn report(node: &Running, task: &StreamTask, joined: Result<(), String>) {
     if let Err(why) = &joined {
         let correlation_id = &task.correlation_id;
         tracing::warn!(task = %task.id, correlation_id, why, "a stream was not joined");
@@ -85,8 +94,8 @@ fn report(node: &Running, task: &Task, joined: Result<(), String>) {
     });
 }
 
-async fn one(node: &Running, task: Box<Task>, order: StreamOrder) -> StreamId {
-    let stream = order.stream_id;
+async fn one(node: &Running, task: StreamTask) -> StreamId {
+    let stream = task.order.stream_id;
     let mut cut = node.dial.cut.clone();
     let severed = async {
         // With the sender dropped, the cable can no longer be cut.
@@ -95,12 +104,12 @@ async fn one(node: &Running, task: Box<Task>, order: StreamOrder) -> StreamId {
         }
     };
     let whole = async {
-        match dial(node, &order).await {
+        match dial(node, &task.order).await {
             Err(why) => report(node, &task, Err(why)),
             Ok(socket) => {
                 report(node, &task, Ok(()));
-                tracing::info!(%stream, cell = %order.cell_id, correlation_id = task.correlation_id, "a stream begins");
-                carry(node, socket, order).await;
+                tracing::info!(%stream, cell = %task.order.cell.cell_id, correlation_id = task.correlation_id, "a stream begins");
+                carry(node, socket, task.order).await;
                 tracing::info!(%stream, correlation_id = task.correlation_id, "a stream is over");
             }
         }
@@ -122,7 +131,7 @@ async fn dial(node: &Running, order: &StreamOrder) -> Result<Socket, String> {
     open(&node.dial, &address, order.stream_id).await.map_err(|error| error.to_string())
 }
 
-async fn carry(node: &Running, socket: Socket, order: StreamOrder) {
+async fn carry(node: &Running, socket: Socket, order: Box<StreamOrder>) {
     let inside = node.driver.clone().inside();
     // Starting may block, so it runs on a blocking thread.
     let begun = tokio::task::spawn_blocking(move || begin(&*inside, &order)).await;
@@ -139,7 +148,7 @@ async fn carry(node: &Running, socket: Socket, order: StreamOrder) {
 type Ours = Option<std::os::fd::OwnedFd>;
 
 fn begin(inside: &dyn super::Inside, order: &StreamOrder) -> Result<(StartedProcess, Ours), String> {
-    let (cell, incarnation) = (order.cell_id, order.incarnation);
+    let (cell, incarnation) = (order.cell.cell_id, order.cell.incarnation);
     let without = |begun: StartedProcess| (begun, None);
     match &order.what {
         StreamWhat::Command(command) if command.terminal => {

@@ -13,5 +13,5 @@ mod socket;
 mod terminal;
 
 pub use inside::{Download, Inside, StartedProcess, Upload};
-pub(crate) use join::{Streams, streaming};
+pub(crate) use join::{StreamTask, Streams, streaming};
 pub use process::Process;

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use muster_agent_sim::{Driver, Effect, Faults, Journal, KillPoints, Odds, Surroundings};
 use muster_ids::{AllocationId, CellId, TaskId};
-use muster_wire::cell::{CellOrder, ServiceState};
-use muster_wire::task::{CellAct, Ending, Refusal, Report, Task, TaskKind};
+use muster_wire::act::{CellTarget, Executor};
+use muster_wire::cell::ServiceState;
+use muster_wire::task::{Ending, Refusal, Report, Task, TaskKind};
 use serde_json::json;
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, changed, created, in_cell, kill};
 use crate::server::Server;
 
 fn about(
@@ -18,18 +19,7 @@ fn about(
     cell: CellId,
     incarnation: i64,
 ) -> Task {
-    let mut task = machine.task(kind, allocation, 1);
-    task.details.devices.clear();
-    task.details.cell = Some(CellOrder {
-        cell_id: cell,
-        name: "m-1".to_owned(),
-        incarnation,
-        keep_state: false,
-        spec: None,
-        attachment: None,
-        pull: None,
-    });
-    task
+    machine.of_cell(kind, allocation, cell, incarnation)
 }
 
 /// A task that creates a cell with a running service and one that starts on request.
@@ -39,22 +29,19 @@ pub(crate) fn create(machine: &Machine, allocation: AllocationId, cell: CellId) 
         "root": {"host": ["/usr"]},
         "services": [{"name": "main", "command": ["/x"]}, {"name": "later", "command": ["/x"], "start": "on_request"}],
     });
-    task.details.cell.as_mut().unwrap().spec = Some(serde_json::from_value(spec).unwrap());
+    let act = created(&mut task);
+    (act.name, act.spec) = ("m-1".to_owned(), serde_json::from_value(spec).unwrap());
     task
 }
 
 /// An action in its first incarnation.
 pub(crate) fn act(machine: &Machine, allocation: AllocationId, cell: CellId, act: &str) -> Task {
-    let act: CellAct = serde_json::from_str(act).unwrap();
-    let mut task = about(machine, act.kind(), allocation, cell, 1);
-    task.details.act = Some(act);
-    task
+    let cell = CellTarget { executor: Executor::Cell, cell_id: cell, incarnation: 1 };
+    in_cell(machine, allocation, cell, &serde_json::from_str(act).unwrap())
 }
 
 fn prepare(machine: &Machine, allocation: AllocationId) -> Task {
-    let mut task = machine.task(TaskKind::Prepare, allocation, 1);
-    task.details.devices.clear();
-    task
+    machine.bare(TaskKind::Prepare, allocation, 1)
 }
 
 async fn reported(server: &Server, tasks: Vec<Task>) -> Vec<Report> {
@@ -111,12 +98,19 @@ async fn files_services_commands_and_checks_of_a_cell_and_what_is_remembered_of_
         "it did not write anew what was removed since"
     );
     // Another incarnation is another cell, and a missing one is refused.
-    let mut newer = of(write);
-    newer.details.cell.as_mut().unwrap().incarnation = 2;
-    let mut crossed = of(write);
-    crossed.kind = TaskKind::CellProbe;
-    let refused = reported(&server, vec![crossed]).await;
+    let newer = changed(&of(write), "/act/cell/incarnation", 2);
+    // A check with the data of another kind.
+    let mut crossed = json!(of(write));
+    crossed["act"]["kind"] = "cell_probe".into();
+    let before = server.reports().len();
+    server.script(|state| {
+        state.strange = vec![crossed];
+        state.work.push_back(Vec::new());
+    });
+    server.until("it is reported", |state| state.reports.len() > before).await;
+    let refused = server.reports().split_off(before);
     assert_eq!(refused[0].ending, Ending::Failed);
+    assert!(refused[0].message.as_deref().unwrap().contains("missing field `probe`"), "{refused:?}");
     let refused = reported(&server, vec![newer]).await;
     assert!(refused[0].message.as_deref().unwrap().contains("incarnation 1"), "{refused:?}");
     // The newer one is now known, and the older one stale.

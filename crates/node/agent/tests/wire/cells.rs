@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use muster_agent_sim::Effect;
 use muster_ids::{AllocationId, CellId};
-use muster_wire::cell::{CellOrder, CellRef, CellSpec, DesiredState, ProjectPeople, Root};
+use muster_wire::cell::{CellRef, DesiredState, ProjectPeople};
 use muster_wire::task::{Ending, Report, SandboxRef, Task, TaskKind};
 
 use crate::machine::{Machine, kill};
@@ -12,26 +12,11 @@ use crate::server::Server;
 
 /// A task about a cell, in the first incarnation of its allocation.
 fn task(machine: &Machine, kind: TaskKind, allocation: AllocationId, cell: CellId, incarnation: i64) -> Task {
-    let root = Root::Host(vec!["/usr".to_owned()]);
-    let spec: CellSpec = serde_json::from_value(serde_json::json!({"root": root})).unwrap();
-    let mut task = machine.task(kind, allocation, 1);
-    task.details.devices.clear();
-    task.details.cell = Some(CellOrder {
-        cell_id: cell,
-        name: "shell".to_owned(),
-        incarnation,
-        keep_state: false,
-        spec: (kind == TaskKind::CellCreate).then_some(spec),
-        attachment: None,
-        pull: None,
-    });
-    task
+    machine.of_cell(kind, allocation, cell, incarnation)
 }
 
 fn prepare(machine: &Machine, allocation: AllocationId) -> Task {
-    let mut task = machine.task(TaskKind::Prepare, allocation, 1);
-    task.details.devices.clear();
-    task
+    machine.bare(TaskKind::Prepare, allocation, 1)
 }
 
 /// Delivers these tasks, and waits for all reports.

@@ -11,7 +11,7 @@ use muster_wire::task::{Ending, TaskKind};
 use tokio::process::{Child, Command};
 
 use crate::acts::{act, create};
-use crate::machine::Machine;
+use crate::machine::{Machine, changed};
 use crate::real::settings_of;
 use crate::server::{Server, State};
 
@@ -78,8 +78,7 @@ async fn killed_at_any_point_and_started_again_it_does_everything_once() {
         let machine = Machine::joined(&server).await;
         let a: AllocationId = machine.env.id();
         let of = |kind| machine.task(kind, a, 1);
-        let mut resize = of(TaskKind::Resize);
-        resize.details.amount.cpus = 2;
+        let resize = changed(&of(TaskKind::Resize), "/act/resources/amount/cpus", 2);
         let cell = machine.env.id();
         let made = vec![
             of(TaskKind::Prepare),

@@ -8,8 +8,13 @@ use muster_agent::{Address, Agent, AgentError, Folder, Identity, Invitation, Mac
 use muster_agent_sim::{
     Driver, Effect, Faults, Journal, KillPoints, Line, Odds, Surroundings, simulated_inventory,
 };
-use muster_ids::{AllocationId, Env};
-use muster_wire::task::{Amount, Details, Task, TaskKind};
+use muster_ids::{AllocationId, CellId, Env};
+use muster_wire::act::{
+    Act, CellCreate, CellDestroy, CellInspect, CellTarget, Executor, Inspect, OwnedAllocation, Prepare,
+    Resize, SandboxDevices, SandboxResources,
+};
+use muster_wire::task::{Amount, Task, TaskKind};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -128,22 +133,101 @@ impl Machine {
     }
 
     pub(crate) fn task(&self, kind: TaskKind, allocation: AllocationId, incarnation: i64) -> Task {
-        let details = Details {
-            devices: vec!["GPU-simulated-m-0".into()],
-            amount: Amount { cpus: 1, memory_mb: 64, disk_mb: 64 },
-            ..Details::default()
-        };
+        self.with_act(act(kind, owned(allocation), vec!["GPU-simulated-m-0".into()], None), incarnation)
+    }
+
+    /// A task without devices.
+    pub(crate) fn bare(&self, kind: TaskKind, allocation: AllocationId, incarnation: i64) -> Task {
+        self.with_act(act(kind, owned(allocation), Vec::new(), None), incarnation)
+    }
+
+    /// A task about a cell, in the first incarnation of its allocation.
+    pub(crate) fn of_cell(
+        &self,
+        kind: TaskKind,
+        allocation: AllocationId,
+        cell_id: CellId,
+        incarnation: i64,
+    ) -> Task {
+        let cell = CellTarget { executor: Executor::Cell, cell_id, incarnation };
+        self.with_act(act(kind, owned(allocation), Vec::new(), Some(cell)), 1)
+    }
+
+    pub(crate) fn with_act(&self, act: Act, incarnation: i64) -> Task {
         Task {
             id: self.env.id(),
-            kind,
-            allocation_id: Some(allocation),
             incarnation,
             generation: 7,
-            details,
+            act,
             correlation_id: "thread".into(),
             expires_at: self.env.now() + SignedDuration::from_mins(5),
         }
     }
+}
+
+/// An allocation of the one project of these tests.
+pub(crate) fn owned(allocation_id: AllocationId) -> OwnedAllocation {
+    let env = Env::for_tests(1);
+    OwnedAllocation { allocation_id, tenant_id: env.id(), project_id: env.id() }
+}
+
+fn act(kind: TaskKind, allocation: OwnedAllocation, devices: Vec<String>, cell: Option<CellTarget>) -> Act {
+    let amount = Amount { cpus: 1, memory_mb: 64, disk_mb: 64 };
+    let resources = SandboxResources { devices: devices.clone(), amount };
+    match (kind, cell) {
+        (TaskKind::Prepare, _) => Act::Prepare(Prepare { allocation, resources, exclusive: false }),
+        (TaskKind::Inspect, _) => Act::Inspect(Inspect { allocation, devices, cells: Vec::new() }),
+        (TaskKind::Resize, _) => Act::Resize(Resize { allocation, resources }),
+        (TaskKind::Destroy, _) => Act::Destroy(SandboxDevices { allocation, devices }),
+        (TaskKind::Wipe, _) => Act::Wipe(SandboxDevices { allocation, devices }),
+        (TaskKind::Survey, _) => Act::Survey,
+        (TaskKind::CellCreate, Some(cell)) => Act::CellCreate(Box::new(CellCreate {
+            allocation,
+            cell,
+            name: "shell".into(),
+            exclusive: false,
+            spec: serde_json::from_value(json!({"root": {"host": ["/usr"]}})).unwrap(),
+            attachment: None,
+            pull: None,
+        })),
+        (TaskKind::CellInspect, Some(cell)) => Act::CellInspect(CellInspect { allocation, cell }),
+        (TaskKind::CellDestroy, Some(cell)) => {
+            Act::CellDestroy(CellDestroy { allocation, cell, keep_state: false })
+        }
+        other => panic!("no test makes {other:?} of its kind alone"),
+    }
+}
+
+/// The same task with an act of another kind on the same sandbox or cell.
+pub(crate) fn of_kind(kind: TaskKind, task: Task) -> Task {
+    if task.act.kind() == kind {
+        return task;
+    }
+    let (devices, cell) = (task.act.devices().to_vec(), task.act.cell());
+    Task { act: act(kind, task.act.allocation().unwrap(), devices, cell), ..task }
+}
+
+/// The same task with another value at one place of its JSON.
+pub(crate) fn changed(task: &Task, at: &str, value: impl Into<Value>) -> Task {
+    let mut written = json!(task);
+    *written.pointer_mut(at).unwrap_or_else(|| panic!("{at} is not in {task:?}")) = value.into();
+    serde_json::from_value(written).unwrap()
+}
+
+/// The creation of a cell in a task.
+pub(crate) fn created(task: &mut Task) -> &mut CellCreate {
+    match &mut task.act {
+        Act::CellCreate(act) => act,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A task with the action in a cell: `{"service": {…}}`.
+pub(crate) fn in_cell(machine: &Machine, allocation: AllocationId, cell: CellTarget, work: &Value) -> Task {
+    let (name, work) = work.as_object().unwrap().iter().next().unwrap();
+    let kind = format!("cell_{name}");
+    let act = json!({"kind": kind, "allocation": owned(allocation), "cell": cell, name: work});
+    machine.with_act(serde_json::from_value(act).unwrap(), 1)
 }
 
 /// Ends it like `kill -9`.

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use muster_ids::{AllocationId, CellId};
 use muster_image::Digest;
-use muster_wire::cell::{CellOrder, CellSpec, Pull, Trust};
+use muster_wire::cell::{Pull, Trust};
 use muster_wire::task::{Ending, Refusal, Report, Task, TaskKind};
 use muster_wire::wire::SecretWhat;
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, created, kill};
 use crate::registry::{Instead, REPOSITORY, path};
 use crate::server::Server;
 
@@ -25,9 +25,7 @@ pub(crate) async fn scene() -> (Server, Machine, AllocationId) {
 }
 
 pub(crate) fn prepare(machine: &Machine, allocation: AllocationId) -> Task {
-    let mut task = machine.task(TaskKind::Prepare, allocation, 1);
-    task.details.devices.clear();
-    task
+    machine.bare(TaskKind::Prepare, allocation, 1)
 }
 
 pub(crate) fn trust(required: bool) -> Trust {
@@ -42,18 +40,11 @@ pub(crate) fn create(
     image: &str,
     trust: Trust,
 ) -> Task {
-    let spec: CellSpec = serde_json::from_value(json!({"root": {"image": image}})).unwrap();
-    let mut task = machine.task(TaskKind::CellCreate, allocation, 1);
-    task.details.devices.clear();
-    task.details.cell = Some(CellOrder {
-        cell_id: cell,
-        name: "web".to_owned(),
-        incarnation: 3,
-        keep_state: false,
-        spec: Some(spec),
-        attachment: None,
-        pull: Some(Pull { repository: REPOSITORY.to_owned(), digest: image.to_owned(), trust }),
-    });
+    let mut task = machine.of_cell(TaskKind::CellCreate, allocation, cell, 3);
+    let act = created(&mut task);
+    act.name = "web".to_owned();
+    act.spec = serde_json::from_value(json!({"root": {"image": image}})).unwrap();
+    act.pull = Some(Pull { repository: REPOSITORY.to_owned(), digest: image.to_owned(), trust });
     task
 }
 
@@ -225,7 +216,7 @@ async fn refusals_are_told_in_the_servers_words() {
     assert_eq!(refused, Some(Refusal::ArtifactPull));
     assert!(why.contains("the repository does not hold it"), "{why}");
     let mut wrong = create(&machine, a, machine.env.id(), &images[0], trust(false));
-    let pull = wrong.details.cell.as_mut().unwrap().pull.as_mut().unwrap();
+    let pull = created(&mut wrong).pull.as_mut().unwrap();
     pull.repository = "../../node/v1/x".to_owned();
     let (refused, why) = refusal(&reported(&server, vec![wrong]).await[0]);
     assert_eq!(refused, Some(Refusal::ArtifactPull));

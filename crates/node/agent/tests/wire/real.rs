@@ -13,7 +13,7 @@ use muster_image::Digest;
 use muster_wire::cell::SecretFile;
 use muster_wire::task::{Ending, Refusal, Report, Task, TaskKind};
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, created, kill, of_kind};
 use crate::pull::{create, prepare, refusal, reported, trust};
 use crate::server::Server;
 
@@ -94,12 +94,11 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     });
     let of = |kind, incarnation| {
         let mut task: Task = create(&machine, a, cell, &image, trust(false));
-        task.kind = kind;
-        let order = task.details.cell.as_mut().unwrap();
-        order.incarnation = incarnation;
+        let act = created(&mut task);
+        act.cell.incarnation = incarnation;
         let secret = SecretFile { secret: "db".into(), file: "password".into(), uid: 7, gid: 8 };
-        order.spec.as_mut().unwrap().secrets.push(secret);
-        task
+        act.spec.secrets.push(secret);
+        of_kind(kind, task)
     };
     let settings = settings(&machine);
     let _groups = Groups(settings.key.clone());
@@ -121,7 +120,7 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
 
     // An unpublished image can only come from the operator, and there is none here.
     let mut unpublished = create(&machine, a, machine.env.id(), NOWHERE, trust(false));
-    unpublished.details.cell.as_mut().unwrap().pull = None;
+    created(&mut unpublished).pull = None;
     let nowhere = reported(&server, vec![unpublished]).await;
 
     // A repeated order changes nothing, even if the image was modified meanwhile: the cell keeps running.
@@ -135,10 +134,8 @@ async fn an_image_is_pulled_unpacked_and_guarded_and_secrets_are_in_the_cell_alo
     let unreported = reported(&server, vec![of(TaskKind::CellDestroy, 3), of(TaskKind::CellCreate, 4)]).await;
     let looked = reported(&server, vec![of(TaskKind::CellInspect, 4)]).await;
 
-    let mut wipe = prepare(&machine, a);
-    wipe.kind = TaskKind::Wipe;
-    let mut destroy = prepare(&machine, a);
-    destroy.kind = TaskKind::Destroy;
+    let wipe = of_kind(TaskKind::Wipe, prepare(&machine, a));
+    let destroy = of_kind(TaskKind::Destroy, prepare(&machine, a));
     let ended = reported(&server, vec![destroy, wipe]).await;
     kill(running).await;
 

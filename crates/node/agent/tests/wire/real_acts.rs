@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use muster_agent::real;
 use muster_ids::{AllocationId, CellId};
 use muster_wire::cell::{CellSpec, ServiceState};
-use muster_wire::task::{CellAct, Ending, Refusal, Report, Task, TaskKind};
+use muster_wire::task::{Ending, Refusal, Report, Task, TaskKind};
 use serde_json::{Value, json};
 
 use crate::killed::start_real;
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, changed, created, in_cell, kill, of_kind};
 use crate::pull::{create, prepare, refusal, reported, trust};
 use crate::real::{Groups, layer, settings};
 use crate::server::Server;
@@ -46,26 +46,18 @@ async fn scene() -> (Scene, real::Settings) {
 impl Scene {
     fn about(&self, kind: TaskKind) -> Task {
         let mut task = create(&self.machine, self.allocation, self.cell, &self.image, trust(false));
-        task.kind = kind;
-        let order = task.details.cell.as_mut().unwrap();
-        if kind == TaskKind::CellCreate {
-            let spec = json!({
-                "root": {"image": self.image},
-                "state": ["/data"],
-                "services": [{"name": "later", "start": "on_request", "command": busybox("echo start >> /data/starts; exec sleep 1000")}],
-            });
-            order.spec = Some(serde_json::from_value::<CellSpec>(spec).unwrap());
-        } else {
-            (order.spec, order.pull) = (None, None);
-        }
-        task
+        let spec = json!({
+            "root": {"image": self.image},
+            "state": ["/data"],
+            "services": [{"name": "later", "start": "on_request", "command": busybox("echo start >> /data/starts; exec sleep 1000")}],
+        });
+        created(&mut task).spec = serde_json::from_value::<CellSpec>(spec).unwrap();
+        of_kind(kind, task)
     }
 
     fn act(&self, act: Value) -> Task {
-        let act: CellAct = serde_json::from_value(act).unwrap();
-        let mut task = self.about(act.kind());
-        task.details.act = Some(act);
-        task
+        let cell = self.about(TaskKind::CellInspect).act.cell().unwrap();
+        in_cell(&self.machine, self.allocation, cell, &act)
     }
 
     fn command(&self, command: Value) -> Task {
@@ -84,8 +76,8 @@ impl Scene {
 
     /// Destroys both and wipes their data.
     async fn ended(&self) -> Vec<Report> {
-        let mut ends = [(); 2].map(|()| prepare(&self.machine, self.allocation));
-        (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
+        let place = || prepare(&self.machine, self.allocation);
+        let ends = [TaskKind::Destroy, TaskKind::Wipe].map(|kind| of_kind(kind, place()));
         reported(&self.server, ends.to_vec()).await
     }
 
@@ -195,11 +187,11 @@ async fn files_services_commands_and_checks_of_a_real_cell() {
     let deceived = scene.told(scene.command(busybox("cat /data/word"))).await;
     let undeceived = scene.told(scene.probe(busybox("cat /data/word"))).await;
 
-    let mut elsewhere = scene.command(busybox("true"));
-    elsewhere.allocation_id = Some(scene.machine.env.id());
+    let other: AllocationId = scene.machine.env.id();
+    let elsewhere = scene.command(busybox("true"));
+    let elsewhere = changed(&elsewhere, "/act/allocation/allocation_id", other.to_string());
     let elsewhere = scene.told(elsewhere).await;
-    let mut older = scene.command(busybox("true"));
-    older.details.cell.as_mut().unwrap().incarnation = 2;
+    let older = changed(&scene.command(busybox("true")), "/act/cell/incarnation", 2);
     let older = scene.told(older).await;
 
     // Attack: the image on the node's disk was modified.

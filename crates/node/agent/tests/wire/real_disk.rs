@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use muster_agent::real;
 use muster_ids::{AllocationId, CellId};
-use muster_wire::task::{Ending, Task, TaskKind};
+use muster_wire::task::{Ending, TaskKind};
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, kill, of_kind};
 use crate::pull::{create, prepare, reported, trust};
 use crate::real::{Groups, layer, settings_of};
 use crate::server::{Server, State};
@@ -65,7 +65,7 @@ async fn a_cell_on_a_read_only_disk_is_observed_with_a_message_and_no_other_cell
     wait(&|| message(impaired).flatten().is_some()).await;
     let after = [message(impaired), message(unharmed)];
     for allocation in [failing, sound] {
-        let ending = |kind| Task { kind, ..prepare(&machine, allocation) };
+        let ending = |kind| of_kind(kind, prepare(&machine, allocation));
         reports.extend(reported(&server, vec![ending(TaskKind::Destroy), ending(TaskKind::Wipe)]).await);
     }
     kill(running).await;

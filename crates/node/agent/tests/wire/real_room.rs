@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::Arc;
 
 use muster_agent::{Trust, real};
-use muster_ids::{AllocationId, CellId, ProjectId, TenantId};
+use muster_ids::{AllocationId, CellId, ProjectId, TenantId, TypedId as _};
 use muster_image::Digest;
 use muster_wire::task::{Ending, Refusal, Task, TaskKind};
 use serde_json::json;
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, changed, created, kill, of_kind};
 use crate::pull::{create, names, prepare, pulled, refusal, reported, trust};
 use crate::real::{Groups, layer, settings_of};
 use crate::registry::Registry;
@@ -100,8 +100,9 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     });
     let of = |kind, cell: CellId, image: &str| {
         let mut task: Task = create(&machine, a, cell, image, trust(false));
-        task.kind = kind;
-        task
+        // No budget limits its images.
+        created(&mut task).exclusive = true;
+        of_kind(kind, task)
     };
     let settings = settings_of(&machine, std::process::id().wrapping_add(50_000));
     let _groups = Groups(settings.key.clone());
@@ -119,8 +120,7 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     let large_layers = names(pulled(&machine).join("blobs/sha256")).len();
     let still_runs = reported(&server, vec![of(TaskKind::CellInspect, cells[0], &old)]).await;
     let old_stays = unpacked(machine.path(), &old);
-    let mut destroy = of(TaskKind::CellDestroy, cells[0], &old);
-    destroy.details.cell.as_mut().unwrap().spec = None;
+    let destroy = of(TaskKind::CellDestroy, cells[0], &old);
     let gone = reported(&server, vec![destroy]).await;
     let bombed_again = reported(&server, vec![of(TaskKind::CellCreate, cells[1], &bomb)]).await;
     let unharmed = unpacked(machine.path(), &old);
@@ -128,19 +128,14 @@ async fn an_image_that_does_not_fit_is_refused_and_unused_ones_give_way() {
     let evicted = !unpacked(machine.path(), &old) && unpacked(machine.path(), &new);
 
     // The disk of an allocation has 64 MiB, and images only borrow offered space.
-    let mut destroy = of(TaskKind::CellDestroy, cells[2], &new);
-    destroy.details.cell.as_mut().unwrap().spec = None;
+    let destroy = of(TaskKind::CellDestroy, cells[2], &new);
     let gone_too = reported(&server, vec![destroy]).await;
     disk.leave(50 * MIB);
     let b: AllocationId = machine.env.id();
     let with_disk = reported(&server, vec![prepare(&machine, b)]).await;
     let gave_way = !unpacked(machine.path(), &new);
 
-    let ending = |kind, allocation| {
-        let mut task = prepare(&machine, allocation);
-        task.kind = kind;
-        task
-    };
+    let ending = |kind, allocation| of_kind(kind, prepare(&machine, allocation));
     let mut ended = Vec::new();
     for allocation in [a, b] {
         let both = vec![ending(TaskKind::Destroy, allocation), ending(TaskKind::Wipe, allocation)];
@@ -179,9 +174,11 @@ async fn one_project_fills_its_share_of_a_node_and_the_image_of_another_still_fi
     server.script(|state| {
         images.extend((0..5).map(|number| image_of(&mut state.registry, &format!("file-{number}"), 26)));
     });
-    let of_project = |project: usize, mut task: Task| {
-        task.details.project_id = Some(projects[project]);
-        task
+    let of_project = |project: usize, task: Task| {
+        // Each project has a tenant of its own.
+        let tenant = TenantId::from_uuid(projects[project].uuid());
+        let task = changed(&task, "/act/allocation/tenant_id", tenant.to_string());
+        changed(&task, "/act/allocation/project_id", projects[project].to_string())
     };
     let create = |project: usize, cell: CellId, image: &str| {
         of_project(project, create(&machine, allocations[project], cell, image, trust(false)))
@@ -203,19 +200,13 @@ async fn one_project_fills_its_share_of_a_node_and_the_image_of_another_still_fi
     }
     let modest = reported(&server, vec![create(1, cells[4], &images[4])]).await;
     let in_common = reported(&server, vec![create(1, cells[5], &images[0])]).await;
-    let mut destroy = create(0, cells[1], &images[1]);
-    destroy.kind = TaskKind::CellDestroy;
-    destroy.details.cell.as_mut().unwrap().spec = None;
+    let destroy = of_kind(TaskKind::CellDestroy, create(0, cells[1], &images[1]));
     let gone = reported(&server, vec![destroy]).await;
     let again = reported(&server, vec![create(0, cells[2], &images[2])]).await;
     let gave_way = !unpacked(machine.path(), &images[1]);
     let mut ended = Vec::new();
     for project in 0..2 {
-        let ending = |kind| {
-            let mut task = place(project);
-            task.kind = kind;
-            task
-        };
+        let ending = |kind| of_kind(kind, place(project));
         ended.extend(reported(&server, vec![ending(TaskKind::Destroy), ending(TaskKind::Wipe)]).await);
     }
     kill(running).await;
@@ -245,10 +236,9 @@ async fn the_projects_of_one_tenant_leave_room_for_the_image_of_another_tenant()
     server.script(|state| {
         images.extend((0..3).map(|number| image_of(&mut state.registry, &format!("file-{number}"), 26)));
     });
-    let owned = |owner: usize, mut task: Task| {
-        task.details.project_id = Some(owners[owner].1);
-        task.details.tenant_id = Some(owners[owner].2);
-        task
+    let owned = |owner: usize, task: Task| {
+        let task = changed(&task, "/act/allocation/project_id", owners[owner].1.to_string());
+        changed(&task, "/act/allocation/tenant_id", owners[owner].2.to_string())
     };
     let mut settings = settings_of(&machine, std::process::id().wrapping_add(70_000));
     settings.project_images_percent = 50;
@@ -266,11 +256,7 @@ async fn the_projects_of_one_tenant_leave_room_for_the_image_of_another_tenant()
     }
     let mut ended = Vec::new();
     for owner in 0..3 {
-        let ending = |kind| {
-            let mut task = place(owner);
-            task.kind = kind;
-            task
-        };
+        let ending = |kind| of_kind(kind, place(owner));
         ended.extend(reported(&server, vec![ending(TaskKind::Destroy), ending(TaskKind::Wipe)]).await);
     }
     kill(running).await;

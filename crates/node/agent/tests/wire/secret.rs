@@ -7,7 +7,7 @@ use muster_wire::cell::SecretFile;
 use muster_wire::task::{Ending, Refusal, Task, TaskKind};
 use muster_wire::wire::SecretWhat;
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, created, kill};
 use crate::pull::{create, prepare, refusal, reported, trust};
 use crate::server::{Instead, Server};
 
@@ -16,7 +16,7 @@ const CANARY: &str = "CANARY-hunter2";
 fn with_secrets(machine: &Machine, a: AllocationId, cell: CellId, files: &[&str]) -> Task {
     let image = muster_image::Digest::of(b"simulated").to_string();
     let mut task = create(machine, a, cell, &image, trust(true));
-    let spec = task.details.cell.as_mut().unwrap().spec.as_mut().unwrap();
+    let spec = &mut created(&mut task).spec;
     let secret =
         |file: &&str| SecretFile { secret: format!("the-{file}"), file: (*file).to_owned(), uid: 0, gid: 0 };
     spec.secrets = files.iter().map(secret).collect();
@@ -80,8 +80,8 @@ async fn a_secret_that_is_refused_fails_the_cell_and_says_which() {
     assert_eq!(refused, Some(Refusal::Secret));
     assert!(why.contains("the-gone") && why.contains("there is no such secret"), "{why}");
     assert!(!why.contains("CANARY"), "{why}");
-    let mut inspect = machine.task(TaskKind::CellInspect, a, 1);
-    inspect.details = task.details.clone();
+    let cell = task.act.cell().unwrap();
+    let inspect = machine.of_cell(TaskKind::CellInspect, a, cell.cell_id, cell.incarnation);
     let seen = reported(&server, vec![inspect]).await;
     assert!(!seen[0].findings.cell.as_ref().unwrap().present, "nothing is left of it");
     kill(running).await;

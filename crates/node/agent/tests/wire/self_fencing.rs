@@ -10,7 +10,7 @@ use muster_wire::cell::CellSpec;
 use muster_wire::task::{Ending, Task, TaskKind};
 use serde_json::json;
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, created, kill, of_kind};
 use crate::pull::{create, prepare, reported, trust};
 use crate::real::{Groups, layer, settings_of};
 use crate::server::Server;
@@ -24,13 +24,13 @@ const SLACK: Duration = Duration::from_secs(4);
 fn lone(machine: &Machine, allocation: AllocationId, limited: bool) -> Task {
     let image = format!("sha256:{}", "0f".repeat(32));
     let mut task = create(machine, allocation, machine.env.id(), &image, trust(false));
-    let order = task.details.cell.as_mut().unwrap();
-    (order.pull, order.spec.as_mut().unwrap().stop_after_partition) = (None, limited.then_some(5));
+    let act = created(&mut task);
+    (act.pull, act.spec.stop_after_partition) = (None, limited.then_some(5));
     task
 }
 
 fn cell(task: &Task) -> CellId {
-    task.details.cell.as_ref().unwrap().cell_id
+    task.act.cell().unwrap().cell_id
 }
 
 /// Waits for a condition; fails after `most`.
@@ -111,15 +111,15 @@ async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     });
     let make = |incarnation, script: &str| {
         let mut task = create(&machine, a, id, &image, trust(false));
-        let order = task.details.cell.as_mut().unwrap();
-        order.incarnation = incarnation;
+        let act = created(&mut task);
+        act.cell.incarnation = incarnation;
         let spec = json!({
             "root": {"image": image},
             "state": ["/data"],
             "stop_after_partition": 5,
             "services": [{"name": "stubborn", "stop_seconds": 30, "command": ["/bin/busybox", "sh", "-c", script]}],
         });
-        order.spec = Some(serde_json::from_value::<CellSpec>(spec).unwrap());
+        act.spec = serde_json::from_value::<CellSpec>(spec).unwrap();
         task
     };
     let settings = settings_of(&machine, std::process::id().wrapping_add(31));
@@ -149,8 +149,7 @@ async fn a_real_cell_that_is_cut_off_dies_without_grace_and_keeps_its_state() {
     let again = reported(&server, vec![make(2, "cat /data/word; exec sleep 1000")]).await;
     let pid = again[0].findings.cell.as_ref().map_or(0, |cell| cell.pid);
     let kept = std::fs::read_to_string(of(pid));
-    let mut ends = [(); 2].map(|()| prepare(&machine, a));
-    (ends[0].kind, ends[1].kind) = (TaskKind::Destroy, TaskKind::Wipe);
+    let ends = [TaskKind::Destroy, TaskKind::Wipe].map(|kind| of_kind(kind, prepare(&machine, a)));
     let ended = reported(&server, ends.to_vec()).await;
     kill(running).await;
 

@@ -14,11 +14,7 @@ async fn stale_copies_are_destroyed_before_the_first_task_is_requested() {
     let server = Server::start().await;
     let machine = Machine::joined(&server).await;
     let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
-    let tasks = [a, b].map(|id| {
-        let mut task = machine.task(TaskKind::Prepare, id, 1);
-        task.details.devices.clear();
-        task
-    });
+    let tasks = [a, b].map(|id| machine.bare(TaskKind::Prepare, id, 1));
     server.script(|state| state.work.push_back(tasks.to_vec()));
     let running = machine.start();
     server.until("both are prepared", |state| state.reports.len() == 2).await;
@@ -119,8 +115,7 @@ async fn told_to_stop_it_finishes_what_runs_and_reports_it() {
     let mut machine = Machine::joined(&server).await;
     machine.odds.latency = (Duration::from_millis(300), Duration::from_millis(300));
     let (a, b): (AllocationId, AllocationId) = (machine.env.id(), machine.env.id());
-    let mut other = machine.task(TaskKind::Prepare, b, 1);
-    other.details.devices.clear();
+    let other = machine.bare(TaskKind::Prepare, b, 1);
     let tasks = vec![machine.task(TaskKind::Prepare, a, 1), machine.task(TaskKind::Inspect, a, 1), other];
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();

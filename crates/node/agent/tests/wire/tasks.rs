@@ -5,7 +5,7 @@ use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
 use muster_wire::task::{Ending, TaskKind};
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, changed, kill};
 use crate::server::{Instead, Server};
 
 #[tokio::test]
@@ -23,9 +23,8 @@ async fn a_life_of_a_place_from_prepare_to_wipe() {
         TaskKind::Inspect,
     ];
     let mut tasks: Vec<_> = kinds.iter().map(|kind| machine.task(*kind, a, 1)).collect();
-    tasks[2].details.amount.cpus = 2;
-    let mut survey = machine.task(TaskKind::Survey, a, 0);
-    survey.allocation_id = None;
+    tasks[2] = changed(&tasks[2], "/act/resources/amount/cpus", 2);
+    let survey = machine.task(TaskKind::Survey, a, 0);
     let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
     server.script(|state| state.work.push_back(tasks));
     let running = machine.start();
@@ -175,9 +174,7 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
     let mut tasks = Vec::new();
     for kind in [TaskKind::Prepare, TaskKind::Inspect, TaskKind::Destroy] {
         for a in allocations {
-            let mut task = machine.task(kind, a, 1);
-            task.details.devices.clear();
-            tasks.push(task);
+            tasks.push(machine.bare(kind, a, 1));
         }
     }
     server.script(|state| state.work.push_back(tasks.clone()));
@@ -187,8 +184,8 @@ async fn tasks_of_one_allocation_go_in_order_and_those_of_others_beside_them() {
     assert!(began.elapsed() < latency * 12, "eight at once: {:?}", began.elapsed());
     let reports = server.reports();
     for a in allocations {
-        let asked: Vec<_> =
-            tasks.iter().filter(|task| task.allocation_id == Some(a)).map(|task| task.id).collect();
+        let of_a = |task: &&muster_wire::task::Task| task.act.allocation().unwrap().allocation_id == a;
+        let asked: Vec<_> = tasks.iter().filter(of_a).map(|task| task.id).collect();
         let told: Vec<_> =
             reports.iter().map(|report| report.task_id).filter(|id| asked.contains(id)).collect();
         assert_eq!(told, asked);
@@ -222,8 +219,7 @@ async fn completed_task_stays_done_when_repeated_under_faults() {
     server.until("it is reported", |state| state.reports.len() == 1).await;
     kill(running).await;
     machine.odds.fail = 1.0;
-    let mut survey = machine.task(TaskKind::Survey, machine.env.id(), 0);
-    survey.allocation_id = None;
+    let survey = machine.task(TaskKind::Survey, machine.env.id(), 0);
     server.script(|state| state.work.push_back(vec![task.clone(), survey]));
     let running = machine.start();
     server.until("both are reported", |state| state.reports.len() == 3).await;
@@ -257,7 +253,7 @@ async fn a_task_of_a_kind_that_only_newer_agents_know_fails_and_holds_up_no_othe
     let machine = Machine::joined(&server).await;
     let known = machine.task(TaskKind::Inspect, machine.env.id(), 1);
     let mut strange = serde_json::json!(machine.task(TaskKind::Inspect, machine.env.id(), 1));
-    strange["kind"] = "levitate".into();
+    strange["act"]["kind"] = "levitate".into();
     server.script(|state| {
         state.strange = vec![strange.clone(), serde_json::json!({"what": "is this"})];
         state.work.push_back(vec![known.clone()]);
@@ -269,5 +265,35 @@ async fn a_task_of_a_kind_that_only_newer_agents_know_fails_and_holds_up_no_othe
     assert_eq!(strange.ending, Ending::Failed);
     assert!(strange.message.as_deref().unwrap().contains("levitate"), "{strange:?}");
     assert_eq!(server.count("hello"), 1);
+    kill(running).await;
+}
+
+/// Tasks of a newer server, or of a faulty one: each is refused with the name of what this agent does not know or lacks.
+#[tokio::test]
+async fn a_task_with_a_reserved_executor_or_without_a_field_is_refused_by_name() {
+    let server = Server::start().await;
+    let machine = Machine::joined(&server).await;
+    let known = machine.task(TaskKind::Inspect, machine.env.id(), 1);
+    let cell = || machine.of_cell(TaskKind::CellDestroy, machine.env.id(), machine.env.id(), 1);
+    let (mut reserved, mut lacking) = (serde_json::json!(cell()), serde_json::json!(cell()));
+    reserved["act"]["cell"]["executor"] = "vm".into();
+    lacking["act"].as_object_mut().unwrap().remove("cell");
+    server.script(|state| {
+        state.strange = vec![reserved.clone(), lacking.clone()];
+        state.work.push_back(vec![known.clone()]);
+    });
+    let running = machine.start();
+    server.until("all are reported", |state| state.reports.len() == 3).await;
+    let reports = server.reports();
+    for (task, why) in
+        [(reserved, "unknown variant `vm`, expected `cell`"), (lacking, "missing field `cell`")]
+    {
+        let of = |report: &&muster_wire::task::Report| serde_json::json!(report.task_id) == task["id"];
+        let report = reports.iter().find(of).unwrap();
+        assert_eq!((report.ending, report.incarnation), (Ending::Failed, 1), "{report:?}");
+        let message = report.message.as_deref().unwrap();
+        assert!(message.contains("does not support the task") && message.contains(why), "{message}");
+    }
+    assert!(machine.effects().is_empty());
     kill(running).await;
 }

@@ -9,7 +9,7 @@ use muster_wire::cell::{Trust, TrustKey};
 use muster_wire::task::{Ending, Refusal, Report, Task};
 use serde_json::{Value, json};
 
-use crate::machine::{Machine, kill};
+use crate::machine::{Machine, changed, kill};
 use crate::pull::{create, prepare, refusal, reported, scene};
 use crate::registry::{Instead, path};
 use crate::server::Server;
@@ -293,10 +293,8 @@ async fn examinations_of_one_tenants_images_leave_one_to_another_tenant() {
             (0..20).for_each(|_| state.registry.instead("manifests", &tag, Instead::StopAfter(0)));
         });
     }
-    let owned = |tenant, mut task: Task| {
-        task.details.tenant_id = Some(tenant);
-        task
-    };
+    let owned =
+        |tenant: TenantId, task: Task| changed(&task, "/act/allocation/tenant_id", tenant.to_string());
     let create = |tenant, number: usize| {
         let task = create(&machine, sandboxes[number], machine.env.id(), &images[number], required.clone());
         owned(tenant, task)

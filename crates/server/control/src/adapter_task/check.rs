@@ -1,7 +1,8 @@
 //! Validation of an adapter's task: whether it makes sense, and whether the adapter may have the named secrets written.
+use muster_api::adapter_step::CellTask;
 use muster_manifest::{Manifest, secret_references};
 use muster_model::instance::Instance;
-use muster_wire::task::{CellAct, FilesOrder};
+use muster_wire::task::FilesOrder;
 
 use crate::cell::check::{Fault, command_fault, environment, ours, path_fault};
 use crate::secret::{Named, named};
@@ -11,15 +12,15 @@ use crate::{Cx, Error, Result};
 const FILES: usize = 512 * 1024;
 
 /// Returns the first fault, as a field and a message.
-pub(super) fn fault(act: &CellAct) -> Fault {
+pub(super) fn fault(act: &CellTask) -> Fault {
     let command =
         |at: &str, words: &[String]| command_fault(words).map(|why| (format!("/act/{at}/command"), why));
     match act {
-        CellAct::Files(order) => files(order),
-        CellAct::Service(_) => None,
-        CellAct::Command(order) => command("command", &order.command)
+        CellTask::Files(order) => files(order),
+        CellTask::Service(_) => None,
+        CellTask::Command(order) => command("command", &order.command)
             .or_else(|| environment("/act/command/environment", &order.environment)),
-        CellAct::Probe(order) => command("probe", &order.command)
+        CellTask::Probe(order) => command("probe", &order.command)
             .or_else(|| environment("/act/probe/environment", &order.environment))
             .or_else(|| {
                 order.sees.iter().enumerate().find_map(|(index, path)| {
@@ -50,8 +51,8 @@ fn files(order: &FilesOrder) -> Fault {
 /// project secret that the project has consented to, by launching a release that names it in its manifest or by naming it in
 /// a configuration field that the release's schema marks as a secret reference. Otherwise an adapter could read every secret
 /// through a cell that it controls.
-pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, act: &CellAct) -> Result<()> {
-    let CellAct::Files(order) = act else { return Ok(()) };
+pub(super) async fn secrets(cx: &Cx, instance: &Instance, manifest: &Manifest, act: &CellTask) -> Result<()> {
+    let CellTask::Files(order) = act else { return Ok(()) };
     let configured = secret_references(&manifest.config_schema, &instance.config);
     for (index, given) in order.secrets.iter().enumerate() {
         let wrong = |why: &str| Error::field(format!("/act/files/secrets/{index}/secret"), why);
@@ -87,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    fn order(value: Value) -> CellAct {
+    fn order(value: Value) -> CellTask {
         serde_json::from_value(value).unwrap()
     }
 
@@ -104,16 +105,16 @@ mod tests {
         assert_eq!(at(json!({"files": {"remove": ["/a/../b"]}})), Some("/act/files/remove/0".to_owned()));
         assert_eq!(at(json!({"files": {"write": [{"path": "/etc/x.conf", "text": "a"}]}})), None);
         let service = ServiceOrder { name: "d".to_owned(), action: ServiceAction::Start };
-        assert_eq!(fault(&CellAct::Service(service)), None);
+        assert_eq!(fault(&CellTask::Service(service)), None);
     }
 
     #[test]
     fn a_command_with_a_name_of_no_variable_is_refused() {
-        let CellAct::Command(mut run) = order(json!({"command": {"command": ["/bin/true"]}})) else {
+        let CellTask::Command(mut run) = order(json!({"command": {"command": ["/bin/true"]}})) else {
             panic!()
         };
         run.environment.insert("1A".to_owned(), String::new());
-        let field = fault(&CellAct::Command(CommandOrder { ..run })).map(|(field, _)| field);
+        let field = fault(&CellTask::Command(CommandOrder { ..run })).map(|(field, _)| field);
         assert_eq!(field, Some("/act/command/environment/1A".to_owned()));
     }
 }

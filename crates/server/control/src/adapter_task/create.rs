@@ -2,18 +2,20 @@
 
 use jiff::SignedDuration;
 use muster_api::Code;
-use muster_api::adapter_step::{AdapterTaskCreate, TaskEffect};
+use muster_api::adapter_step::{AdapterTaskCreate, CellTask, TaskEffect};
 use muster_authz::Permission;
 use muster_db::{StoreError, Tx};
-use muster_engine::cell::act_details;
+use muster_engine::allocation::owned_allocation;
+use muster_engine::cell::cell_target;
+use muster_engine::{StoredAct, parse_act};
 use muster_ids::TaskId;
 use muster_model::adapter::{AdapterStep, AdapterVerb};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState};
 use muster_model::member::{Member, MemberState};
 use muster_model::origin::Audited;
-use muster_model::task::{Task, TaskKind, TaskState};
-use muster_wire::task::CellAct;
+use muster_model::task::{Task, TaskState};
+use muster_wire::act::CellTarget;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -106,8 +108,8 @@ async fn queue(
 
 fn effect_of(body: &AdapterTaskCreate) -> TaskEffect {
     body.effect.unwrap_or(match body.act {
-        CellAct::Probe(_) => TaskEffect::Reads,
-        CellAct::Files(_) | CellAct::Service(_) | CellAct::Command(_) => TaskEffect::Changes,
+        CellTask::Probe(_) => TaskEffect::Reads,
+        CellTask::Files(_) | CellTask::Service(_) | CellTask::Command(_) => TaskEffect::Changes,
     })
 }
 
@@ -166,11 +168,11 @@ struct Planned {
 /// Returns the entry for the consumer's audit: an adapter acts as root in cells that are not its own. Command arguments may
 /// hold a secret, so everything but the program is recorded as a digest, which can be compared with the publisher's own
 /// records.
-fn audited(step: &AdapterStep, planned: &Planned, act: &CellAct) -> Audited {
+fn audited(step: &AdapterStep, planned: &Planned, act: &CellTask) -> Audited {
     let words = match act {
-        CellAct::Command(order) => order.command.as_slice(),
-        CellAct::Probe(order) => order.command.as_slice(),
-        CellAct::Files(_) | CellAct::Service(_) => &[],
+        CellTask::Command(order) => order.command.as_slice(),
+        CellTask::Probe(order) => order.command.as_slice(),
+        CellTask::Files(_) | CellTask::Service(_) => &[],
     };
     let digest = Sha256::digest(json!(act).to_string().as_bytes());
     Audited::success(
@@ -198,9 +200,8 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
     let instance = store.instance_lookup(step.instance_id).await?.ok_or_else(gone)?;
     let (_, manifest) = manifest_of(cx, &instance, instance.app_version_id).await?;
     check::secrets(cx, &instance, &manifest, &body.act).await?;
-    let details = act_details(store, &cell, &allocation, body.act.clone()).await?;
-    let corrupt = || Error::from(StoreError::Corrupt("details of a task"));
-    let mut payload = serde_json::to_value(&details).map_err(|_| corrupt())?;
+    let act = body.act.clone().into_act(owned_allocation(&allocation), cell_target(&cell));
+    let StoredAct { kind, allocation_id, mut payload } = StoredAct::from_act(&act)?;
     if effect_of(body) == TaskEffect::Reads {
         payload[READS] = json!(true);
     }
@@ -209,8 +210,8 @@ async fn planned(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate, key: Str
         node_id: cell.node_id,
         operation_id: operation_of(step),
         key,
-        kind: kind(&body.act),
-        allocation_id: Some(allocation.id),
+        kind,
+        allocation_id,
         incarnation: allocation.incarnation,
         generation: body.generation,
         payload,
@@ -258,21 +259,12 @@ async fn place(cx: &Cx, step: &AdapterStep, body: &AdapterTaskCreate) -> Result<
     Ok((member, cell, allocation))
 }
 
-fn kind(act: &CellAct) -> TaskKind {
-    match act {
-        CellAct::Files(_) => TaskKind::CellFiles,
-        CellAct::Service(_) => TaskKind::CellService,
-        CellAct::Command(_) => TaskKind::CellCommand,
-        CellAct::Probe(_) => TaskKind::CellProbe,
-    }
-}
-
 /// Returns the task's own timeout. It extends the expiry, so that a long-running task is not taken for an undelivered one.
-fn runs_for(act: &CellAct) -> SignedDuration {
+fn runs_for(act: &CellTask) -> SignedDuration {
     let seconds = match act {
-        CellAct::Files(_) | CellAct::Service(_) => 0,
-        CellAct::Command(order) => order.timeout_seconds,
-        CellAct::Probe(order) => order.timeout_seconds,
+        CellTask::Files(_) | CellTask::Service(_) => 0,
+        CellTask::Command(order) => order.timeout_seconds,
+        CellTask::Probe(order) => order.timeout_seconds,
     };
     SignedDuration::from_secs(seconds.into())
 }
@@ -281,10 +273,12 @@ fn runs_for(act: &CellAct) -> SignedDuration {
 /// of another.
 async fn same(cx: &Cx, asked: &Task, body: &AdapterTaskCreate) -> Result<()> {
     let member = cx.platform.store.member_lookup(body.member_id).await?;
-    let cell = member.and_then(|member| member.cell_id).map(|cell| cell.to_string());
-    let is_there = cell.is_none_or(|cell| asked.payload["cell"]["cell_id"] == cell.as_str());
-    let act = serde_json::to_value(&body.act).unwrap_or_default();
-    if is_there && asked.payload["act"] == act {
+    let cell = member.and_then(|member| member.cell_id);
+    let stored = CellTask::from_act(parse_act(asked)?);
+    let is_same = |(stored_cell, task): (CellTarget, CellTask)| {
+        cell.is_none_or(|cell| stored_cell.cell_id == cell) && task == body.act
+    };
+    if stored.is_some_and(is_same) {
         return Ok(());
     }
     let why = "this key was used for a different task: choose another key, or repeat the same task";

@@ -3,8 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use muster_api::adapter_step::CellTask;
+use muster_engine::parse_act;
+use muster_ids::CellId;
 use muster_model::task::{Task, TaskState};
-use muster_wire::task::{CellAct, FilesOrder};
+use muster_wire::task::FilesOrder;
 
 /// Marks the payload of a task that only reads. Nodes ignore it.
 pub(super) const READS: &str = "reads";
@@ -12,30 +15,33 @@ pub(super) const READS: &str = "reads";
 /// Reports whether another task of the same step may have undone this one: a later task in the same cell that changes
 /// something and did not definitely fail.
 pub(super) fn is_overtaken(done: &Task, of_step: &[Task]) -> bool {
-    let Some(act) = act_of(done) else { return false };
-    let cell = &done.payload["cell"]["cell_id"];
+    let Some((cell, task)) = cell_task(done) else { return false };
+    let undoes_it = |other: &Task| {
+        cell_task(other).is_some_and(|(in_cell, later)| in_cell == cell && undoes(&later, &task))
+    };
     of_step
         .iter()
         .filter(|other| other.id != done.id && other.queued_at >= done.queued_at && other.id > done.id)
-        .filter(|other| other.state != TaskState::Failed && other.payload["cell"]["cell_id"] == *cell)
+        .filter(|other| other.state != TaskState::Failed)
         .filter(|other| other.payload[READS] != true)
-        .any(|other| act_of(other).is_some_and(|later| undoes(&later, &act)))
+        .any(undoes_it)
 }
 
-fn act_of(task: &Task) -> Option<CellAct> {
-    serde_json::from_value(task.payload["act"].clone()).ok()
+fn cell_task(task: &Task) -> Option<(CellId, CellTask)> {
+    let (cell, task) = CellTask::from_act(parse_act(task).ok()?)?;
+    Some((cell.cell_id, task))
 }
 
 /// Reports whether the later act may undo the earlier one. A command may do anything. A service reads files at its start, so
 /// later files invalidate a start, but a start undoes no file.
-fn undoes(later: &CellAct, earlier: &CellAct) -> bool {
+fn undoes(later: &CellTask, earlier: &CellTask) -> bool {
     match (later, earlier) {
-        (CellAct::Probe(_), _) | (_, CellAct::Probe(_)) => false,
-        (CellAct::Command(_), _) | (_, CellAct::Command(_)) => true,
-        (CellAct::Files(later), CellAct::Files(earlier)) => !paths(later).is_disjoint(&paths(earlier)),
-        (CellAct::Files(_), CellAct::Service(_)) => true,
-        (CellAct::Service(_), CellAct::Files(_)) => false,
-        (CellAct::Service(later), CellAct::Service(earlier)) => later.name == earlier.name,
+        (CellTask::Probe(_), _) | (_, CellTask::Probe(_)) => false,
+        (CellTask::Command(_), _) | (_, CellTask::Command(_)) => true,
+        (CellTask::Files(later), CellTask::Files(earlier)) => !paths(later).is_disjoint(&paths(earlier)),
+        (CellTask::Files(_), CellTask::Service(_)) => true,
+        (CellTask::Service(_), CellTask::Files(_)) => false,
+        (CellTask::Service(later), CellTask::Service(earlier)) => later.name == earlier.name,
     }
 }
 
@@ -50,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    fn act(value: Value) -> CellAct {
+    fn act(value: Value) -> CellTask {
         serde_json::from_value(value).unwrap()
     }
 

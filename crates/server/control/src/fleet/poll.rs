@@ -3,9 +3,10 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use muster_engine::parse_act;
 use muster_ids::NodeId;
 use muster_model::task::Task;
-use muster_wire::task::{Details, Task as Wired, TaskKind};
+use muster_wire::task::Task as Wired;
 use muster_wire::wire::{Poll, Work};
 
 use super::admit::{Admitted, look_up};
@@ -108,19 +109,14 @@ async fn deliver(platform: &Platform, agent: &Admitted, session: i64) -> Result<
 
 /// Converts a task to the wire format. An unreadable task stays until it expires and delays no other.
 fn wired(task: Task) -> Option<Wired> {
-    let kind = serde_json::from_value::<TaskKind>(task.kind.as_str().into());
-    let details = serde_json::from_value::<Details>(task.payload);
-    let (Ok(kind), Ok(details)) = (kind, details) else {
-        tracing::error!(task = %task.id, "a task is invalid and is not dispatched");
-        return None;
-    };
+    let act = parse_act(&task).inspect_err(
+        |error| tracing::error!(task = %task.id, %error, "a task is invalid and is not dispatched"),
+    );
     Some(Wired {
         id: task.id,
-        kind,
-        allocation_id: task.allocation_id,
         incarnation: task.incarnation,
         generation: task.generation,
-        details,
+        act: act.ok()?,
         correlation_id: task.correlation_id,
         expires_at: task.expires_at,
     })
@@ -128,7 +124,7 @@ fn wired(task: Task) -> Option<Wired> {
 
 #[cfg(test)]
 mod tests {
-    use super::TaskKind;
+    use muster_wire::task::TaskKind;
 
     #[test]
     fn every_kind_of_task_has_a_word_on_the_wire() {

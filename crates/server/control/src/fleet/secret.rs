@@ -12,6 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::SignedDuration;
 use muster_api::Code;
 use muster_db::StoreError;
+use muster_engine::cell::cell_target;
+use muster_engine::parse_act;
 use muster_ids::{AuditId, ProjectId, RepositoryId};
 use muster_model::Record as _;
 use muster_model::audit::{Entry, Outcome, Target};
@@ -19,8 +21,8 @@ use muster_model::cell::{Cell, CellState};
 use muster_model::event::EventType;
 use muster_model::secret::{ProjectSecret, RuntimeSecret};
 use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::act::Act;
 use muster_wire::cell::{CellSpec, SecretFile};
-use muster_wire::task::{CellAct, Details};
 use muster_wire::wire::{SecretAsk, SecretValue, SecretWhat};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -104,13 +106,11 @@ async fn by_task(cx: &Cx, agent: &Admitted, cell: &Cell, file: &str) -> Result<O
         let given = task.kind == TaskKind::CellFiles
             && matches!(task.state, TaskState::Delivered | TaskState::Running)
             && task.expires_at > cx.now;
-        let details = given.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
-        let order = details.cell.filter(|order| order.cell_id == cell.id)?;
-        let Some(CellAct::Files(files)) = details.act.filter(|_| order.incarnation == cell.incarnation)
-        else {
+        let Some(Act::CellFiles(act)) = given.then(|| parse_act(&task).ok()).flatten() else { return None };
+        if act.cell != cell_target(cell) {
             return None;
-        };
-        files.secrets.into_iter().find(|given| given.file == file)
+        }
+        act.files.secrets.into_iter().find(|given| given.file == file)
     };
     // The last task counts, as it does for the file.
     Ok(tasks.into_iter().rev().find_map(named))
@@ -185,9 +185,10 @@ async fn pulled_by_task(cx: &Cx, agent: &Admitted, cell: &Cell) -> Result<Option
         let under_way = task.kind == TaskKind::ImagePull
             && matches!(task.state, TaskState::Delivered | TaskState::Running)
             && task.expires_at > cx.now;
-        let details = under_way.then(|| serde_json::from_value::<Details>(task.payload).ok()).flatten()?;
-        let order = details.cell.filter(|order| order.cell_id == cell.id)?;
-        order.pull.filter(|_| order.incarnation == cell.incarnation)
+        let Some(Act::ImagePull(act)) = under_way.then(|| parse_act(&task).ok()).flatten() else {
+            return None;
+        };
+        act.pull.filter(|_| act.cell == cell_target(cell))
     };
     let Some(pull) = tasks.into_iter().rev().find_map(pulled) else { return Ok(None) };
     let place = pull.repository.split_once('/');

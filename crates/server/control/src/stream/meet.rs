@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use muster_db::Result;
+use muster_engine::StoredAct;
+use muster_engine::cell::cell_target;
 use muster_ids::{OperationId, TypedId as _};
-use muster_model::task::{Task, TaskKind, TaskState};
+use muster_model::task::{Task, TaskState};
+use muster_wire::act::{Act, CellTarget, OwnedAllocation};
 use muster_wire::stream::{Control, StreamOrder};
-use muster_wire::task::Details;
-use serde_json::json;
 
 use super::end::End;
 use super::guard::guard;
@@ -78,11 +79,16 @@ async fn queue(joined: &Joined) -> Result<()> {
     let platform = &joined.cx.platform;
     let order = StreamOrder {
         stream_id: joined.stream.id,
-        cell_id: joined.cell.id,
-        incarnation: joined.stream.incarnation,
+        allocation: OwnedAllocation {
+            allocation_id: joined.cell.allocation_id,
+            tenant_id: joined.cell.tenant_id,
+            project_id: joined.cell.project_id,
+        },
+        cell: CellTarget { incarnation: joined.stream.incarnation, ..cell_target(&joined.cell) },
         address: platform.options.nodes_advertise.clone(),
         what: joined.what.clone(),
     };
+    let StoredAct { kind, allocation_id, payload } = StoredAct::from_act(&Act::Stream(Box::new(order)))?;
     let now = platform.env.now();
     let within = SignedDuration::try_from(COME_WITHIN).unwrap_or_default();
     let task = Task {
@@ -90,16 +96,11 @@ async fn queue(joined: &Joined) -> Result<()> {
         node_id: joined.cell.node_id,
         operation_id: OperationId::from_uuid(joined.stream.id.uuid()),
         key: "stream".to_owned(),
-        kind: TaskKind::Stream,
-        allocation_id: Some(joined.cell.allocation_id),
+        kind,
+        allocation_id,
         incarnation: 0,
         generation: 0,
-        payload: json!(Details {
-            stream: Some(order),
-            tenant_id: Some(joined.cell.tenant_id),
-            project_id: Some(joined.cell.project_id),
-            ..Details::default()
-        }),
+        payload,
         state: TaskState::Queued,
         result: None,
         message: None,

@@ -4,13 +4,13 @@ use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::node::Capacity;
-use muster_model::task::TaskKind;
-use muster_wire::task::{Amount, Details};
+use muster_wire::act::{Act, Resize, SandboxResources};
+use muster_wire::task::Amount;
 
 use super::grow::change;
-use super::subject::{owned, subject};
+use super::subject::{ask_act, inspect_act, owned_allocation, subject, wipe_act};
 use crate::definition::{Step, StepCx, Undo};
-use crate::task::{Ask, Asked, ask};
+use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const APPLY: Step = Step {
@@ -21,34 +21,24 @@ pub(super) const APPLY: Step = Step {
     undo: Undo::Run(undo),
 };
 
-/// Returns the task details of a sandbox of this size.
-fn sized(allocation: &Allocation, size: &Capacity, devices: &[String]) -> Details {
+/// Builds the act that gives the sandbox this size.
+fn resize_act(allocation: &Allocation, size: &Capacity, devices: &[String]) -> Act {
     let amount = Amount { cpus: size.cpus, memory_mb: size.memory_mb, disk_mb: size.disk_mb };
-    Details { devices: devices.to_vec(), amount, ..owned(allocation) }
+    let resources = SandboxResources { devices: devices.to_vec(), amount };
+    Act::Resize(Resize { allocation: owned_allocation(allocation), resources })
 }
 
-async fn ask_for(
-    cx: &StepCx<'_>,
-    allocation: &Allocation,
-    kind: TaskKind,
-    purpose: &'static str,
-    details: Details,
-) -> Result<Asked> {
+async fn ask_for(cx: &StepCx<'_>, allocation: &Allocation, act: Act, purpose: &'static str) -> Result<Asked> {
     let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
-    let incarnation = allocation.incarnation;
-    ask(
-        cx,
-        &Ask { node, kind, purpose: purpose.into(), allocation: Some(allocation.id), incarnation, details },
-    )
-    .await
+    ask_act(cx, allocation, node, act, purpose).await
 }
 
 fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
-        let details = sized(&allocation, &change.target, &change.devices);
-        Ok(match ask_for(cx, &allocation, TaskKind::Resize, "resize", details).await? {
+        let resize = resize_act(&allocation, &change.target, &change.devices);
+        Ok(match ask_for(cx, &allocation, resize, "resize").await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(message) => {
@@ -66,17 +56,16 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         let added: Vec<String> =
             change.devices.iter().filter(|device| !change.devices_before.contains(device)).cloned().collect();
-        let before = sized(&allocation, &change.before, &change.devices_before);
-        let wiped = Details { devices: added, ..owned(&allocation) };
         let asks = [
-            (TaskKind::Resize, "undo resize", before),
-            (TaskKind::Wipe, "undo wipe", wiped.clone()),
-            (TaskKind::Inspect, "undo inspect", wiped),
+            (resize_act(&allocation, &change.before, &change.devices_before), "undo resize"),
+            (wipe_act(&allocation, added.clone()), "undo wipe"),
+            (inspect_act(&allocation, added), "undo inspect"),
         ];
-        for (kind, purpose, details) in asks {
-            match ask_for(cx, &allocation, kind, purpose, details).await? {
+        for (act, purpose) in asks {
+            let inspects = matches!(act, Act::Inspect(_));
+            match ask_for(cx, &allocation, act, purpose).await? {
                 Asked::Pending(act) => return Ok(act),
-                Asked::Done(_, found) if kind == TaskKind::Inspect && !found.residue.is_empty() => {
+                Asked::Done(_, found) if inspects && !found.residue.is_empty() => {
                     return Ok(refused(format!("not wiped: {:?}", found.residue)));
                 }
                 Asked::Done(..) => {}

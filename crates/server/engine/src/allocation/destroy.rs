@@ -8,11 +8,10 @@ use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
 use muster_model::node::Capacity;
 use muster_model::operation::{Operation, OperationKind, OperationState};
-use muster_model::task::TaskKind;
 use serde_json::json;
 
 use super::quarantine::quarantine;
-use super::subject::{ask_node, attested, on_word, path, subject};
+use super::subject::{ask_node, attested, destroy_act, on_word, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{StepAction, StepOutcome, Timing, resume_blocked};
@@ -60,7 +59,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if let Some(act) = quarantine(cx, &allocation).await? {
             return Ok(act);
         }
-        Ok(match ask_node(cx, &allocation, node, TaskKind::Destroy, "destroy").await? {
+        Ok(match ask_node(cx, &allocation, node, destroy_act, "destroy").await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(message) => {

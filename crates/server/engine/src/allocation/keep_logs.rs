@@ -2,9 +2,9 @@
 
 use futures::future::BoxFuture;
 use muster_db::Result;
-use muster_model::task::TaskKind;
+use muster_wire::act::{Act, KeepLogs};
 
-use super::subject::{ask_node, attested, subject};
+use super::subject::{ask_act, attested, owned_allocation, subject};
 use crate::cell::keep;
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
@@ -30,7 +30,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if lost || attested(cx, &allocation).await?.is_some() {
             return Ok(StepOutcome::with_message("the node is unreachable, so no logs were archived").into());
         }
-        let found = match ask_node(cx, &allocation, node, TaskKind::KeepLogs, "keep logs").await? {
+        let act = Act::KeepLogs(KeepLogs { allocation: owned_allocation(&allocation), cell: None });
+        let found = match ask_act(cx, &allocation, node, act, "keep logs").await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(_, found) => found,
             Asked::Failed(why) => {

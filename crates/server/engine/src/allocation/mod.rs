@@ -36,4 +36,5 @@ pub use occupants::{Obstacle, Occupants, find_interruption, find_obstacle, is_st
 pub use release::{RELEASE, drop_kept, is_for_expiry, is_kept, open_release};
 pub use resize::RESIZE;
 pub use restart::RESTART;
-pub(crate) use subject::{attested, details, devices, path};
+pub use subject::owned_allocation;
+pub(crate) use subject::{attested, is_exclusive, path};

@@ -16,7 +16,9 @@ use muster_model::witness::Transition;
 use serde_json::json;
 
 use super::claim::short;
-use super::subject::{ask_node, attested, evidence, on_word, path, subject};
+use super::subject::{
+    ask_node, attested, destroy_act, evidence, inspect_act, on_word, path, prepare_act, subject, wipe_act,
+};
 use crate::definition::{Step, StepCx, Undo};
 use crate::placement::{ask_of, place};
 use crate::task::{Asked, never_delivered, silence};
@@ -31,7 +33,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let Some(node) = allocation.node_id else {
             return Ok(refused("it has no node".to_owned()).into());
         };
-        Ok(match ask_node(cx, &allocation, node, TaskKind::Prepare, "prepare").await? {
+        Ok(match ask_node(cx, &allocation, node, prepare_act, "prepare").await? {
             // The task is queued and has no result yet.
             Asked::Pending(act @ StepAction::Return(_)) => {
                 leave_silent_node(cx, &allocation, node).await?.unwrap_or(act)
@@ -160,14 +162,17 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if let Some(act) = withdraw(cx).await? {
             return Ok(act);
         }
-        for (kind, purpose) in [(TaskKind::Destroy, "undo destroy"), (TaskKind::Wipe, "undo wipe")] {
-            match ask_node(cx, &allocation, node, kind, purpose).await? {
-                Asked::Pending(act) => return Ok(act),
-                Asked::Done(..) => {}
-                Asked::Failed(why) => return Ok(unwiped(format!("{kind} failed: {why}")).into()),
-            }
+        match ask_node(cx, &allocation, node, destroy_act, "undo destroy").await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(..) => {}
+            Asked::Failed(why) => return Ok(unwiped(format!("destroy failed: {why}")).into()),
         }
-        let (task, found) = match ask_node(cx, &allocation, node, TaskKind::Inspect, "undo inspect").await? {
+        match ask_node(cx, &allocation, node, wipe_act, "undo wipe").await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(..) => {}
+            Asked::Failed(why) => return Ok(unwiped(format!("wipe failed: {why}")).into()),
+        }
+        let (task, found) = match ask_node(cx, &allocation, node, inspect_act, "undo inspect").await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(task, found) => (task, found),
             Asked::Failed(why) => return Ok(unwiped(format!("it could not be inspected: {why}")).into()),

@@ -3,13 +3,11 @@
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_model::allocation::{Allocation, FailureReason};
-use muster_model::task::TaskKind;
-use muster_wire::task::Details;
 
 use super::grow::{change, growth};
-use super::subject::{owned, subject};
+use super::subject::{ask_act, inspect_act, subject, wipe_act};
 use crate::definition::{Step, StepCx, Undo};
-use crate::task::{Ask, Asked, ask};
+use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const SHRINK: Step = Step {
@@ -31,22 +29,18 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         let devices: Vec<String> =
             change.devices_before.iter().filter(|device| !change.devices.contains(device)).cloned().collect();
         if !devices.is_empty() {
-            for (kind, purpose) in [(TaskKind::Wipe, "wipe"), (TaskKind::Inspect, "inspect")] {
-                let details = Details { devices: devices.clone(), ..owned(&allocation) };
-                let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
-                match ask(
-                    cx,
-                    &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details },
-                )
-                .await?
-                {
-                    Asked::Pending(act) => return Ok(act),
-                    Asked::Done(_, found) if kind == TaskKind::Inspect && !found.residue.is_empty() => {
-                        return Ok(refused(format!("not wiped: {:?}", found.residue)));
-                    }
-                    Asked::Done(..) => {}
-                    Asked::Failed(message) => return Ok(refused(message)),
+            match ask_act(cx, &allocation, node, wipe_act(&allocation, devices.clone()), "wipe").await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Done(..) => {}
+                Asked::Failed(message) => return Ok(refused(message)),
+            }
+            match ask_act(cx, &allocation, node, inspect_act(&allocation, devices), "inspect").await? {
+                Asked::Pending(act) => return Ok(act),
+                Asked::Done(_, found) if !found.residue.is_empty() => {
+                    return Ok(refused(format!("not wiped: {:?}", found.residue)));
                 }
+                Asked::Done(..) => {}
+                Asked::Failed(message) => return Ok(refused(message)),
             }
         }
         let now = cx.now;

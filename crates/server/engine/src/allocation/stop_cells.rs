@@ -10,7 +10,7 @@ use muster_model::event::EventType;
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{OperationKind, OperationState};
 use muster_model::operation_input::OperationInput;
-use muster_model::task::TaskKind;
+
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::Findings;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use serde_json::json;
 use super::remove_members::without_items;
 use super::start_cells::{start_again, update_order};
 use super::subject::subject;
-use crate::cell::{RESTART, keep, order, path, seen};
+use crate::cell::{RESTART, destroy_act, inspect_act, keep, keep_logs_act, order, path, seen};
 use crate::definition::{Step, StepCx, Undo};
 use crate::gather::{Gathered, Planned, TakesOver, failures, gather_sharing};
 use crate::member::{DRAIN, RECOVER};
@@ -171,8 +171,8 @@ async fn destroy_cell(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupie
     let (mut pending, mut gone) = (Vec::new(), Vec::new());
     for Occupied { cell, .. } in &all {
         let purpose = |what: &str| format!("{what} {}", cell.id);
-        let asks = |kind, what: &str| order(cx, cell, allocation, kind, purpose(what));
-        let logs = match ask(cx, &asks(TaskKind::KeepLogs, "keep logs").await?).await? {
+        let asks = |act, what: &str| order(cell, allocation, act, purpose(what));
+        let logs = match ask(cx, &asks(keep_logs_act(cell, allocation), "keep logs")).await? {
             Asked::Pending(act) => {
                 pending.push(act);
                 continue;
@@ -181,7 +181,7 @@ async fn destroy_cell(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupie
             // An unreadable log does not keep its cell alive.
             Asked::Failed(_) => Vec::new(),
         };
-        match ask(cx, &asks(TaskKind::CellDestroy, "destroy").await?).await? {
+        match ask(cx, &asks(destroy_act(cx, cell, allocation), "destroy")).await? {
             Asked::Pending(act) => {
                 pending.push(act);
                 continue;
@@ -189,7 +189,7 @@ async fn destroy_cell(cx: &StepCx<'_>, allocation: &Allocation, all: Vec<Occupie
             Asked::Done(..) => {}
             Asked::Failed(why) => return Ok(refused(FailureReason::DestroyFailed, cell, &why)),
         }
-        let wanted: Ask = asks(TaskKind::CellInspect, "inspect").await?;
+        let wanted: Ask = asks(inspect_act(cell, allocation), "inspect");
         let (task, found) = match ask(cx, &wanted).await? {
             Asked::Pending(act) => {
                 pending.push(act);

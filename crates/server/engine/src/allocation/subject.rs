@@ -2,11 +2,12 @@
 
 use muster_db::{Result, StoreError};
 use muster_ids::{AllocationId, NodeId, TypedId as _};
-use muster_model::allocation::Allocation;
-use muster_model::task::TaskKind;
+use muster_model::allocation::{Allocation, AllocationShape};
 use muster_model::witness::{Transition, Witness, WitnessKind};
-use muster_wire::task::{Amount, Details};
+use muster_wire::act::{Act, Inspect, OwnedAllocation, Prepare, SandboxDevices, SandboxResources};
+use muster_wire::task::Amount;
 use serde::{Deserialize, Serialize};
+
 use serde_json::{Value, json};
 
 use crate::task::{Ask, Asked, ask};
@@ -23,24 +24,50 @@ pub(crate) fn path(allocation: &Allocation) -> String {
     format!("/v1/projects/{}/allocations/{}", allocation.project_id, allocation.id)
 }
 
-/// Returns the task details of the sandbox: its current or desired resources.
-pub(crate) fn details(allocation: &Allocation, devices: Vec<String>) -> Details {
-    Details {
-        devices,
-        amount: Amount {
-            cpus: allocation.held.cpus,
-            memory_mb: allocation.held.memory_mb,
-            disk_mb: allocation.held.disk_mb,
-        },
-        exclusive: allocation.shape == muster_model::allocation::AllocationShape::Baremetal,
-        ..owned(allocation)
+/// Returns the allocation as tasks name it, with its owner.
+pub fn owned_allocation(allocation: &Allocation) -> OwnedAllocation {
+    OwnedAllocation {
+        allocation_id: allocation.id,
+        tenant_id: allocation.tenant_id,
+        project_id: allocation.project_id,
     }
 }
 
-/// Returns task details with nothing but the owner, by which the node shares out its slots.
-pub(super) fn owned(allocation: &Allocation) -> Details {
-    let (tenant_id, project_id) = (Some(allocation.tenant_id), Some(allocation.project_id));
-    Details { tenant_id, project_id, ..Details::default() }
+/// Reports whether the allocation has its node to itself.
+pub(crate) fn is_exclusive(allocation: &Allocation) -> bool {
+    allocation.shape == AllocationShape::Baremetal
+}
+
+/// Returns the resources of the sandbox: its current or desired ones.
+pub(super) fn resources(allocation: &Allocation, devices: Vec<String>) -> SandboxResources {
+    let held = &allocation.held;
+    let amount = Amount { cpus: held.cpus, memory_mb: held.memory_mb, disk_mb: held.disk_mb };
+    SandboxResources { devices, amount }
+}
+
+/// Builds the act that provisions the sandbox.
+pub(super) fn prepare_act(allocation: &Allocation, devices: Vec<String>) -> Act {
+    let resources = resources(allocation, devices);
+    Act::Prepare(Prepare {
+        allocation: owned_allocation(allocation),
+        resources,
+        exclusive: is_exclusive(allocation),
+    })
+}
+
+/// Builds the act that inspects the sandbox.
+pub(super) fn inspect_act(allocation: &Allocation, devices: Vec<String>) -> Act {
+    Act::Inspect(Inspect { allocation: owned_allocation(allocation), devices, cells: Vec::new() })
+}
+
+/// Builds the act that destroys the sandbox.
+pub(super) fn destroy_act(allocation: &Allocation, devices: Vec<String>) -> Act {
+    Act::Destroy(SandboxDevices { allocation: owned_allocation(allocation), devices })
+}
+
+/// Builds the act that wipes what the sandbox had.
+pub(super) fn wipe_act(allocation: &Allocation, devices: Vec<String>) -> Act {
+    Act::Wipe(SandboxDevices { allocation: owned_allocation(allocation), devices })
 }
 
 /// Returns the devices of its slots.
@@ -55,17 +82,27 @@ pub(crate) async fn devices(cx: &StepCx<'_>, allocation: &Allocation) -> Result<
     Ok(devices)
 }
 
-/// Queues a task on its node, or returns its progress.
+/// Queues a task with the devices of its slots on its node, or returns its progress.
 pub(crate) async fn ask_node(
     cx: &StepCx<'_>,
     allocation: &Allocation,
     node: NodeId,
-    kind: TaskKind,
-    purpose: impl Into<std::borrow::Cow<'static, str>>,
+    act: fn(&Allocation, Vec<String>) -> Act,
+    purpose: &'static str,
 ) -> Result<Asked> {
-    let details = details(allocation, devices(cx, allocation).await?);
-    let (id, incarnation) = (Some(allocation.id), allocation.incarnation);
-    ask(cx, &Ask { node, kind, purpose: purpose.into(), allocation: id, incarnation, details }).await
+    let act = act(allocation, devices(cx, allocation).await?);
+    ask_act(cx, allocation, node, act, purpose).await
+}
+
+/// Queues a task on its node, or returns its progress.
+pub(super) async fn ask_act(
+    cx: &StepCx<'_>,
+    allocation: &Allocation,
+    node: NodeId,
+    act: Act,
+    purpose: &'static str,
+) -> Result<Asked> {
+    ask(cx, &Ask { node, purpose: purpose.into(), incarnation: allocation.incarnation, act }).await
 }
 
 /// Output of a step that an attestation can complete: whether one did.

@@ -4,12 +4,12 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
-use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
+use muster_wire::act::SandboxResources;
 use muster_wire::task::Findings;
 use serde_json::json;
 
-use super::subject::{ask_node, details, devices, evidence, path, subject};
+use super::subject::{ask_node, devices, evidence, inspect_act, path, resources, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
@@ -26,12 +26,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
     Box::pin(async move {
         let allocation = subject(cx).await?;
         let Some(node) = allocation.node_id else { return Ok(refused("it has no node".to_owned())) };
-        let (task, found) = match ask_node(cx, &allocation, node, TaskKind::Inspect, "inspect").await? {
+        let (task, found) = match ask_node(cx, &allocation, node, inspect_act, "inspect").await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(task, found) => (task, found),
             Asked::Failed(why) => return Ok(refused(why)),
         };
-        let expected = details(&allocation, devices(cx, &allocation).await?);
+        let expected = resources(&allocation, devices(cx, &allocation).await?);
         if let Some(difference) = difference(&allocation, &expected, &found) {
             return Ok(refused(difference));
         }
@@ -65,11 +65,7 @@ fn refused(message: String) -> StepAction {
 }
 
 /// Returns the first difference from the expected sandbox, if any.
-fn difference(
-    allocation: &Allocation,
-    expected: &muster_wire::task::Details,
-    found: &Findings,
-) -> Option<String> {
+fn difference(allocation: &Allocation, expected: &SandboxResources, found: &Findings) -> Option<String> {
     let mut has = found.devices.clone();
     has.sort();
     if !found.present {
@@ -92,14 +88,14 @@ fn difference(
 
 #[cfg(test)]
 mod tests {
-    use muster_wire::task::{Amount, Details};
+    use muster_wire::task::Amount;
 
     use super::*;
 
     #[test]
     fn every_difference_between_what_is_there_and_what_was_asked_for_is_found() {
         let amount = Amount { cpus: 4, memory_mb: 8, disk_mb: 9 };
-        let expected = Details { devices: vec!["a".into(), "b".into()], amount, ..Details::default() };
+        let expected = SandboxResources { devices: vec!["a".into(), "b".into()], amount };
         let good = Findings {
             present: true,
             incarnation: 2,

@@ -6,17 +6,16 @@ use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::cell::Cell;
 use muster_model::node::Capacity;
 use muster_model::operation::OperationKind;
-use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
-use muster_wire::task::{NodeResource, NodeResourceKind};
+use muster_wire::act::{Act, Inspect};
 use serde_json::json;
 
 use super::cells::gone;
 use super::quarantine::quarantine;
 use super::stop_cells::stopped;
-use super::subject::{attested, details, devices, evidence, on_word, subject};
+use super::subject::{ask_act, attested, devices, evidence, on_word, owned_allocation, subject};
 use crate::definition::{Step, StepCx, Undo};
-use crate::task::{Ask, Asked, ask};
+use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const VERIFY_DESTROYED: Step = Step {
@@ -51,17 +50,12 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             return Ok(act);
         }
         // Each cell is checked on its own: its remains may name the cell and not the allocation.
-        let mut details = details(&allocation, devices(cx, &allocation).await?);
-        details.resources = cells.iter().map(thing).collect();
-        let wanted = Ask {
-            node,
-            kind: TaskKind::Inspect,
-            purpose: "inspect".into(),
-            allocation: Some(allocation.id),
-            incarnation: allocation.incarnation,
-            details,
-        };
-        let (task, found) = match ask(cx, &wanted).await? {
+        let act = Act::Inspect(Inspect {
+            allocation: owned_allocation(&allocation),
+            devices: devices(cx, &allocation).await?,
+            cells: cells.iter().map(|cell| cell.id).collect(),
+        });
+        let (task, found) = match ask_act(cx, &allocation, node, act, "inspect").await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(task, found) => (task, found),
             Asked::Failed(message) => {
@@ -94,14 +88,4 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             })
         }))
     })
-}
-
-fn thing(cell: &Cell) -> NodeResource {
-    NodeResource {
-        kind: NodeResourceKind::Cell,
-        name: cell.name.clone(),
-        allocation_id: Some(cell.allocation_id),
-        cell_id: Some(cell.id),
-        network_id: None,
-    }
 }

@@ -6,12 +6,12 @@ use muster_ids::TypedId as _;
 use muster_model::allocation::FailureReason;
 use muster_model::node::Capacity;
 use muster_model::operation::OperationKind;
-use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use serde_json::json;
 
 use super::quarantine::quarantine;
-use super::subject::{OnWord, ask_node, attested, evidence, subject};
+use super::subject::{OnWord, ask_node, attested, evidence, inspect_act, subject};
+
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
@@ -51,7 +51,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 result: json!({"claims": cx.store.claims_of(allocation.id).await?.len()}),
                 at: cx.now,
             },
-            Some(node) => match ask_node(cx, &allocation, node, TaskKind::Inspect, "inspect").await? {
+            Some(node) => match ask_node(cx, &allocation, node, inspect_act, "inspect").await? {
                 Asked::Pending(act) => return Ok(act),
                 Asked::Failed(message) => return Ok(refused(message)),
                 Asked::Done(_, found) if found.present || !found.residue.is_empty() => {

@@ -5,10 +5,9 @@ use muster_db::Result;
 use muster_model::allocation::FailureReason;
 use muster_model::node::Capacity;
 use muster_model::operation::OperationKind;
-use muster_model::task::TaskKind;
 
 use super::quarantine::quarantine;
-use super::subject::{ask_node, attested, on_word, subject};
+use super::subject::{ask_node, attested, on_word, subject, wipe_act};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::Asked;
 use crate::{StepAction, StepOutcome};
@@ -35,7 +34,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         if let Some(act) = quarantine(cx, &allocation).await? {
             return Ok(act);
         }
-        Ok(match ask_node(cx, &allocation, node, TaskKind::Wipe, "wipe").await? {
+        Ok(match ask_node(cx, &allocation, node, wipe_act, "wipe").await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::done().into(),
             Asked::Failed(message) => {

@@ -4,9 +4,8 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::allocation::AllocationState;
 use muster_model::cell::CellFailure;
-use muster_model::task::TaskKind;
 
-use super::subject::{allocation, order, refused, subject};
+use super::subject::{allocation, destroy_act, order, refused, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
 use crate::{StepAction, StepOutcome};
@@ -33,7 +32,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             ))
             .into());
         }
-        let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "destroy").await?;
+        let wanted = order(&cell, &allocation, destroy_act(cx, &cell, &allocation), "destroy");
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::done().into(),

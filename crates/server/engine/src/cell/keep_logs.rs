@@ -5,10 +5,9 @@ use muster_db::{Result, Tx};
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellLog, CellState};
 use muster_model::event::EventType;
-use muster_model::task::TaskKind;
 use serde_json::json;
 
-use super::subject::{allocation, order, path, subject};
+use super::subject::{allocation, keep_logs_act, order, path, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
 use crate::{StepAction, StepOutcome};
@@ -43,7 +42,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 })
             }));
         }
-        let wanted = order(cx, &cell, &allocation, TaskKind::KeepLogs, "keep logs").await?;
+        let wanted = order(&cell, &allocation, keep_logs_act(&cell, &allocation), "keep logs");
         let found = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(_, found) => found,

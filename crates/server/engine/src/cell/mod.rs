@@ -1,6 +1,5 @@
 //! Operations on cells, and their steps, one for each file.
 
-mod act_details;
 mod connect;
 mod create;
 mod destroy;
@@ -13,14 +12,14 @@ mod subject;
 mod verify_destroyed;
 mod verify_running;
 
-pub use act_details::act_details;
 pub use create::CREATE;
 pub use destroy::DESTROY;
 pub(crate) use keep_logs::keep;
 pub(crate) use open::choose_ports;
 pub use open::{CellRefusal, NODE_PORTS, assign, open};
 pub use restart::RESTART;
-pub(crate) use subject::{allocation, order, path, seen};
+pub use subject::cell_target;
+pub(crate) use subject::{allocation, destroy_act, inspect_act, keep_logs_act, order, path, pull_act, seen};
 #[cfg(test)]
 pub(crate) use verify_running::tests;
 pub(crate) use verify_running::{Judged as CellJudged, judge as judge_cell};

@@ -5,13 +5,14 @@ use muster_db::Result;
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
-use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
 use muster_wire::task::Refusal;
 use serde_json::json;
 
 use super::keep_logs::keep;
-use super::subject::{allocation, evidence, order, refused, seen, subject};
+use super::subject::{
+    allocation, create_act, destroy_act, evidence, inspect_act, keep_logs_act, order, refused, seen, subject,
+};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask, refusal};
 use crate::{StepAction, StepOutcome};
@@ -49,7 +50,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
                 })
             }));
         }
-        let wanted = order(cx, &cell, &allocation, TaskKind::CellCreate, "create").await?;
+        let wanted = order(&cell, &allocation, create_act(cx, &cell, &allocation).await?, "create");
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::with(json!({"incarnation": cell.incarnation})).into(),
@@ -97,19 +98,19 @@ fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             .into());
         }
         // The logs usually show why it is being destroyed.
-        let wanted = order(cx, &cell, &allocation, TaskKind::KeepLogs, "undo keep logs").await?;
+        let wanted = order(&cell, &allocation, keep_logs_act(&cell, &allocation), "undo keep logs");
         let logs = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(_, found) => found.logs,
             Asked::Failed(_) => Vec::new(),
         };
-        let wanted = order(cx, &cell, &allocation, TaskKind::CellDestroy, "undo destroy").await?;
+        let wanted = order(&cell, &allocation, destroy_act(cx, &cell, &allocation), "undo destroy");
         match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(..) => {}
             Asked::Failed(why) => return Ok(refused(CellFailure::DestroyFailed, why).into()),
         }
-        let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "undo inspect").await?;
+        let wanted = order(&cell, &allocation, inspect_act(&cell, &allocation), "undo inspect");
         let (task, found) = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(task, found) => (task, seen(&found)),

@@ -5,13 +5,15 @@ use muster_ids::{CellId, Digest, ProjectId, TypedId as _};
 use muster_model::allocation::Allocation;
 use muster_model::cell::{Cell, CellFailure};
 use muster_model::operation::OperationKind;
-use muster_model::task::TaskKind;
 use muster_model::witness::{Transition, Witness, WitnessKind};
-use muster_wire::cell::{Attachment, CellFindings, CellOrder, CellSpec, Pull, Trust, TrustKey};
+use muster_wire::act::{
+    Act, CellCreate, CellDestroy, CellInspect, CellTarget, Executor, ImagePull, KeepLogs,
+};
+use muster_wire::cell::{Attachment, CellFindings, CellSpec, Pull, Trust, TrustKey};
 use muster_wire::task::Findings;
 use serde_json::{Value, json};
 
-use crate::allocation::{details, devices};
+use crate::allocation::{is_exclusive, owned_allocation};
 use crate::task::Ask;
 use crate::{StepCx, StepOutcome};
 
@@ -32,45 +34,77 @@ pub(crate) async fn allocation(cx: &StepCx<'_>, cell: &Cell) -> Result<Allocatio
     found.ok_or(StoreError::Gone("allocation".to_owned()))
 }
 
-/// Builds a request to its node. Only a creation carries the spec.
-pub(crate) async fn order(
+/// Builds a request to its node.
+pub(crate) fn order(
+    cell: &Cell,
+    allocation: &Allocation,
+    act: Act,
+    purpose: impl Into<std::borrow::Cow<'static, str>>,
+) -> Ask {
+    Ask { node: cell.node_id, purpose: purpose.into(), incarnation: allocation.incarnation, act }
+}
+
+/// Returns the cell as tasks name it.
+pub fn cell_target(cell: &Cell) -> CellTarget {
+    CellTarget { executor: Executor::Cell, cell_id: cell.id, incarnation: cell.incarnation }
+}
+
+/// Builds the act that creates the cell.
+pub(super) async fn create_act(cx: &StepCx<'_>, cell: &Cell, allocation: &Allocation) -> Result<Act> {
+    let network = cx.store.network_lookup(cell.network_id).await?;
+    let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
+    let address = network.address(cell.host).ok_or(StoreError::Corrupt("a network's addresses"))?;
+    let vni = u32::try_from(network.vni).map_err(|_| StoreError::Corrupt("a network's number"))?;
+    let (network_id, subnet) = (network.id, network.subnet);
+    let attachment = Attachment { network_id, vni, subnet, address: address.to_string() };
+    Ok(Act::CellCreate(Box::new(CellCreate {
+        allocation: owned_allocation(allocation),
+        cell: cell_target(cell),
+        name: cell.name.clone(),
+        exclusive: is_exclusive(allocation),
+        spec: with_ports(cx, cell).await?,
+        attachment: Some(attachment),
+        pull: pull(cx, cell).await?,
+    })))
+}
+
+/// Builds the act that pulls the image of the cell's next incarnation.
+pub(crate) async fn pull_act(
     cx: &StepCx<'_>,
     cell: &Cell,
     allocation: &Allocation,
-    kind: TaskKind,
-    purpose: impl Into<std::borrow::Cow<'static, str>>,
-) -> Result<Ask> {
-    let mut details = details(allocation, devices(cx, allocation).await?);
-    let (mut spec, mut attachment, mut pulled) = (None, None, None);
-    if kind == TaskKind::CellCreate {
-        let network = cx.store.network_lookup(cell.network_id).await?;
-        let network = network.ok_or(StoreError::Gone("network".to_owned()))?;
-        let address = network.address(cell.host).ok_or(StoreError::Corrupt("a network's addresses"))?;
-        let vni = u32::try_from(network.vni).map_err(|_| StoreError::Corrupt("a network's number"))?;
-        let (network_id, subnet) = (network.id, network.subnet);
-        attachment = Some(Attachment { network_id, vni, subnet, address: address.to_string() });
-        spec = Some(with_ports(cx, cell).await?);
-        pulled = pull(cx, cell).await?;
-    }
-    if kind == TaskKind::ImagePull {
-        let corrupt = |_| StoreError::Corrupt("a cell specification");
-        spec = Some(serde_json::from_value(cell.spec.clone()).map_err(corrupt)?);
-        pulled = pull(cx, cell).await?;
-    }
+    spec: CellSpec,
+) -> Result<Act> {
+    Ok(Act::ImagePull(ImagePull {
+        allocation: owned_allocation(allocation),
+        cell: cell_target(cell),
+        exclusive: is_exclusive(allocation),
+        root: spec.root,
+        pull: pull(cx, cell).await?,
+    }))
+}
+
+/// Builds the act that inspects the cell.
+pub(crate) fn inspect_act(cell: &Cell, allocation: &Allocation) -> Act {
+    Act::CellInspect(CellInspect { allocation: owned_allocation(allocation), cell: cell_target(cell) })
+}
+
+/// Builds the act that destroys the cell.
+pub(crate) fn destroy_act(cx: &StepCx<'_>, cell: &Cell, allocation: &Allocation) -> Act {
     let keep_state = matches!(
         cx.operation.kind,
         OperationKind::CellRestart | OperationKind::AllocationRestart | OperationKind::AllocationResize
     );
-    let (cell_id, name, incarnation) = (cell.id, cell.name.clone(), cell.incarnation);
-    details.cell = Some(CellOrder { cell_id, name, incarnation, keep_state, spec, attachment, pull: pulled });
-    Ok(Ask {
-        node: cell.node_id,
-        kind,
-        purpose: purpose.into(),
-        allocation: Some(allocation.id),
-        incarnation: allocation.incarnation,
-        details,
+    Act::CellDestroy(CellDestroy {
+        allocation: owned_allocation(allocation),
+        cell: cell_target(cell),
+        keep_state,
     })
+}
+
+/// Builds the act that archives the logs of the cell.
+pub(crate) fn keep_logs_act(cell: &Cell, allocation: &Allocation) -> Act {
+    Act::KeepLogs(KeepLogs { allocation: owned_allocation(allocation), cell: Some(cell_target(cell)) })
 }
 
 /// Returns the source of its image and the keys trusted for it now.

@@ -6,11 +6,10 @@ use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
 use muster_model::operation::OperationKind;
-use muster_model::task::TaskKind;
 use muster_model::witness::Transition;
 use serde_json::json;
 
-use super::subject::{allocation, evidence, order, path, refused, seen, subject};
+use super::subject::{allocation, evidence, inspect_act, order, path, refused, seen, subject};
 use crate::definition::{Step, StepCx, Undo};
 use crate::task::{Asked, ask};
 use crate::{StepAction, StepOutcome};
@@ -35,7 +34,7 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let reason = format!("its allocation is {}, and the cell is destroyed with it", allocation.state);
             return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         }
-        let wanted = order(cx, &cell, &allocation, TaskKind::CellInspect, "inspect").await?;
+        let wanted = order(&cell, &allocation, inspect_act(&cell, &allocation), "inspect");
         let (task, found) = match ask(cx, &wanted).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Done(task, found) => (task, seen(&found)),

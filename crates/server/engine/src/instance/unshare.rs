@@ -2,8 +2,7 @@
 
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
-use muster_model::task::TaskKind;
-use muster_wire::task::Details;
+use muster_wire::act::{Act, ShareRemove};
 use serde_json::json;
 
 use super::subject::subject;
@@ -33,11 +32,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
         };
         let removal = Ask {
             node,
-            kind: TaskKind::ShareRemove,
             purpose: "unshare".into(),
-            allocation: None,
             incarnation: 0,
-            details: Details { share: Some(network.id), ..Details::default() },
+            act: Act::ShareRemove(ShareRemove { network_id: network.id }),
         };
         Ok(match ask(cx, &removal).await? {
             Asked::Pending(act) => act,

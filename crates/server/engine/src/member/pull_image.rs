@@ -6,13 +6,11 @@ use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::cell::Cell;
 use muster_model::member::MemberFailure;
-use muster_model::task::TaskKind;
 use muster_wire::task::Refusal;
-use serde_json::json;
 
 use super::provision::{artifact_of, spec_of};
 use super::subject::{instance, manifest_of, refused, subject, wanted_version};
-use crate::cell::{allocation, order};
+use crate::cell::{allocation, order, pull_act};
 use crate::definition::{Step, StepCx, Undo};
 use crate::proof::{cell_of, component};
 use crate::task::{Asked, ask, refusal};
@@ -38,9 +36,9 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             return Ok(StepOutcome::with_message("it has no cell that could run meanwhile").into());
         };
         let spec = spec_of(&manifest, component, &member, &instance.name)?;
-        let next = Cell { spec: json!(spec), artifact_id, ..cell };
+        let next = Cell { artifact_id, ..cell };
         let allocation = allocation(cx, &next).await?;
-        let wanted = order(cx, &next, &allocation, TaskKind::ImagePull, "pull").await?;
+        let wanted = order(&next, &allocation, pull_act(cx, &next, &allocation, spec).await?, "pull");
         Ok(match ask(cx, &wanted).await? {
             Asked::Pending(act) => act,
             Asked::Done(..) => StepOutcome::with_message("the image is on its node").into(),

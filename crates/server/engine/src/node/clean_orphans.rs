@@ -3,8 +3,8 @@
 use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_model::event::EventType;
-use muster_model::task::TaskKind;
-use muster_wire::task::Details;
+use muster_wire::act::{Act, Sweep};
+
 use serde_json::json;
 
 use super::compare::{COMPARE, Compared, Differences, find_differences, found};
@@ -42,15 +42,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
             let message = format!("{}{advice}", Differences { orphans, missing }.said(resources));
             return Ok(StepOutcome::Refused { reason: "differences_found", message }.into());
         }
-        let details = Details { resources: orphans, ..Details::default() };
-        let sweep = Ask {
-            node: node.id,
-            kind: TaskKind::Sweep,
-            purpose: "sweep".into(),
-            allocation: None,
-            incarnation: 0,
-            details,
-        };
+        let act = Act::Sweep(Sweep { resources: orphans });
+        let sweep = Ask { node: node.id, purpose: "sweep".into(), incarnation: 0, act };
         match ask(cx, &sweep).await? {
             Asked::Pending(act) => return Ok(act),
             Asked::Failed(message) => {

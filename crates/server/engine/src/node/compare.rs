@@ -8,9 +8,10 @@ use muster_ids::{AllocationId, CellId, NetworkId};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::cell::{Cell, CellState};
 use muster_model::node::Node;
-use muster_model::task::TaskKind;
-use muster_wire::task::{Details, Findings, NodeResource, NodeResourceKind};
+use muster_wire::act::Act;
+use muster_wire::task::{Findings, NodeResource, NodeResourceKind};
 use serde::{Deserialize, Serialize};
+
 use serde_json::json;
 
 use super::subject;
@@ -47,19 +48,8 @@ fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
 
 /// Requests a list of all platform resources on the node.
 pub(super) async fn found(cx: &StepCx<'_>, node: &Node, purpose: &'static str) -> Result<Asked> {
-    let details = Details::default();
-    ask(
-        cx,
-        &Ask {
-            node: node.id,
-            kind: TaskKind::Survey,
-            purpose: purpose.into(),
-            allocation: None,
-            incarnation: 0,
-            details,
-        },
-    )
-    .await
+    let survey = Ask { node: node.id, purpose: purpose.into(), incarnation: 0, act: Act::Survey };
+    ask(cx, &survey).await
 }
 
 /// Output of the comparison.

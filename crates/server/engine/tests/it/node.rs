@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use muster_db::{Store, StoreError, TaskReport};
+use muster_engine::parse_act;
 use muster_ids::{AllocationId, CellId, NetworkId, NodeId};
 use muster_model::task::{Task, TaskKind, TaskState};
+use muster_wire::act::{Act, CellCreate};
 use muster_wire::cell::{CellDeath, CellFindings, ServiceFindings, ServiceState};
-use muster_wire::task::{
-    Amount, CellAct, Details, Findings, KeptLog, NodeResource, Ran, Refusal, SandboxRef,
-};
+use muster_wire::task::{Amount, Findings, KeptLog, NodeResource, Ran, Refusal, SandboxRef};
 
 /// Files under this path survive the incarnations of a cell.
 pub(crate) const STATE: &str = "/members/";
@@ -209,60 +209,57 @@ impl Node {
 
     /// Reports whether a task needs a running cell and there is none.
     fn is_in_vain(&self, task: &Task) -> bool {
-        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
         let inside = matches!(
             task.kind,
             TaskKind::CellFiles | TaskKind::CellService | TaskKind::CellCommand | TaskKind::CellProbe
         );
-        inside && details.cell.is_some_and(|order| self.dead.contains(&order.cell_id))
+        let cell = parse_act(task).unwrap().cell();
+        inside && cell.is_some_and(|cell| self.dead.contains(&cell.cell_id))
     }
 
     fn perform(&mut self, task: &Task) -> Findings {
-        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
-        self.done.push((task.kind, details.cell.as_ref().map(|order| order.cell_id)));
-        let Some(allocation) = task.allocation_id else {
-            if task.kind == TaskKind::Sweep {
-                self.strays.retain(|stray| !details.resources.contains(stray));
-            }
-            if let Some(network) = details.share {
-                return self.remove_share(network);
-            }
-            return self.survey();
+        let act = parse_act(task).unwrap();
+        let cell = act.cell().map(|cell| cell.cell_id);
+        self.done.push((task.kind, cell));
+        let Some(allocation) = act.allocation().map(|owned| owned.allocation_id) else {
+            return match &act {
+                Act::ShareRemove(act) => self.remove_share(act.network_id),
+                Act::Sweep(act) => {
+                    self.strays.retain(|stray| !act.resources.contains(stray));
+                    self.survey()
+                }
+                _ => self.survey(),
+            };
         };
-        if details.tenant_id.is_none() || details.project_id.is_none() {
-            self.violations.push(format!("{:?} names no owner", task.kind));
-        }
         let known = self.sandboxes.get(&allocation).cloned();
         if known.as_ref().is_some_and(|made| made.incarnation > task.incarnation) {
             self.violations.push(format!("a task of incarnation {} was let through", task.incarnation));
         }
-        let devices: BTreeSet<String> = details.devices.iter().cloned().collect();
-        match task.kind {
-            TaskKind::Prepare => self.prepare(allocation, task.incarnation, devices, details.amount),
-            TaskKind::Resize => {
+        let devices: BTreeSet<String> = act.devices().iter().cloned().collect();
+        match &act {
+            Act::Prepare(act) => self.prepare(allocation, task.incarnation, devices, act.resources.amount),
+            Act::Resize(act) => {
                 let added: Vec<String> = match &known {
                     Some(made) => devices.difference(&made.devices).cloned().collect(),
                     None => devices.iter().cloned().collect(),
                 };
                 self.take(allocation, &added);
                 if let Some(made) = self.sandboxes.get_mut(&allocation) {
-                    (made.devices, made.amount) = (devices, details.amount);
+                    (made.devices, made.amount) = (devices, act.resources.amount);
                 }
             }
-            TaskKind::Destroy => self.destroy(allocation),
-            TaskKind::CellCreate => self.make_cell(allocation, &details),
-            TaskKind::CellDestroy => {
-                let order = details.cell.as_ref().expect("a cell's task names it");
-                self.cells.remove(&order.cell_id);
-                self.dead.remove(&order.cell_id);
-                match order.keep_state {
-                    true => {
-                        self.files.entry(order.cell_id).or_default().retain(|path, _| path.starts_with(STATE))
-                    }
-                    false => drop(self.files.remove(&order.cell_id)),
+            Act::Destroy(_) => self.destroy(allocation),
+            Act::CellCreate(act) => self.make_cell(allocation, act),
+            Act::CellDestroy(act) => {
+                let cell = act.cell.cell_id;
+                self.cells.remove(&cell);
+                self.dead.remove(&cell);
+                match act.keep_state {
+                    true => self.files.entry(cell).or_default().retain(|path, _| path.starts_with(STATE)),
+                    false => drop(self.files.remove(&cell)),
                 }
             }
-            TaskKind::Wipe => {
+            Act::Wipe(_) => {
                 let leaves = self.strikes(Wrong::LeavesResidue);
                 let in_use: BTreeSet<String> =
                     self.sandboxes.values().flat_map(|made| made.devices.iter().cloned()).collect();
@@ -273,23 +270,12 @@ impl Node {
                     self.dirty.remove(device);
                 }
             }
-            TaskKind::Inspect
-            | TaskKind::Survey
-            | TaskKind::CellInspect
-            | TaskKind::KeepLogs
-            | TaskKind::Stream
-            | TaskKind::CellFiles
-            | TaskKind::CellService
-            | TaskKind::CellCommand
-            | TaskKind::CellProbe
-            | TaskKind::ImagePull
-            | TaskKind::ShareRemove
-            | TaskKind::Sweep => {}
+            _ => {}
         }
-        let mut findings = self.inspect(allocation, &details);
-        findings.cell = details.cell.as_ref().map(|order| self.look_at(order.cell_id, task.kind));
-        if let (Some(CellAct::Probe(probe)), Some(order)) = (&details.act, &details.cell) {
-            findings.ran = Some(self.run_check(order.cell_id, &probe.command));
+        let mut findings = self.inspect(allocation, act.devices());
+        findings.cell = cell.map(|cell| self.look_at(cell, task.kind));
+        if let Act::CellProbe(act) = &act {
+            findings.ran = Some(self.run_check(act.cell.cell_id, &act.probe.command));
         }
         if task.kind == TaskKind::KeepLogs {
             let kept = |cell: &CellId| KeptLog {
@@ -316,23 +302,23 @@ impl Node {
         Ran { exit, stdout, ..Ran::default() }
     }
 
-    fn make_cell(&mut self, allocation: AllocationId, details: &Details) {
-        let order = details.cell.as_ref().expect("a cell's task names it");
+    fn make_cell(&mut self, allocation: AllocationId, act: &CellCreate) {
+        let cell = act.cell.cell_id;
         if !self.sandboxes.contains_key(&allocation) {
-            self.violations.push(format!("{} was made in no place", order.cell_id));
+            self.violations.push(format!("{cell} was made in no place"));
         }
-        if order.spec.is_none() || order.attachment.is_none() {
-            self.violations.push(format!("{} was made of nothing", order.cell_id));
+        if act.attachment.is_none() {
+            self.violations.push(format!("{cell} was made in no network"));
         }
-        if order.spec.as_ref().is_some_and(|spec| !spec.shared.is_empty()) {
-            let network = order.attachment.as_ref().expect("who shares is in a network").network_id;
+        if !act.spec.shared.is_empty() {
+            let network = act.attachment.as_ref().expect("who shares is in a network").network_id;
             self.shares.lock().insert(network);
         }
-        let made = (allocation, order.incarnation);
-        if let Some(there) = self.cells.insert(order.cell_id, made)
+        let made = (allocation, act.cell.incarnation);
+        if let Some(there) = self.cells.insert(cell, made)
             && there != made
         {
-            self.violations.push(format!("{} was made over another incarnation", order.cell_id));
+            self.violations.push(format!("{cell} was made over another incarnation"));
         }
     }
 
@@ -399,19 +385,14 @@ impl Node {
         }
     }
 
-    fn inspect(&self, allocation: AllocationId, details: &Details) -> Findings {
+    fn inspect(&self, allocation: AllocationId, devices: &[String]) -> Findings {
         let made = self.sandboxes.get(&allocation);
         Findings {
             present: made.is_some(),
             incarnation: made.map_or(0, |made| made.incarnation),
             devices: made.map(|made| made.devices.iter().cloned().collect()).unwrap_or_default(),
             amount: made.map(|made| made.amount).unwrap_or_default(),
-            residue: details
-                .devices
-                .iter()
-                .filter(|device| self.dirty.contains_key(*device))
-                .cloned()
-                .collect(),
+            residue: devices.iter().filter(|device| self.dirty.contains_key(*device)).cloned().collect(),
             ..Findings::default()
         }
     }

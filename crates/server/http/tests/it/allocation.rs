@@ -9,10 +9,11 @@ use muster_db::{Store, StoreError, TaskReport};
 use muster_ids::{AllocationId, Env, NodeId, TypedId as _};
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
-use muster_model::task::{TaskKind, TaskState};
+use muster_model::task::TaskState;
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::{Answer, Client, Database, Fixture, Kit};
-use muster_wire::task::{Details, Findings};
+use muster_wire::act::{Act, Prepare, Resize, SandboxResources};
+use muster_wire::task::Findings;
 use serde_json::{Value, json};
 
 use crate::fleet_api::machine;
@@ -84,18 +85,17 @@ impl Agent {
     }
 }
 
-async fn serve(store: &Store, node: NodeId, places: &mut BTreeMap<AllocationId, (i64, Details)>) {
+async fn serve(store: &Store, node: NodeId, places: &mut BTreeMap<AllocationId, (i64, SandboxResources)>) {
     let now = Env::system().now();
     let session = store.node_standing(node, now).await.unwrap().unwrap().session;
     for task in store.task_deliver(node, session, now, 8).await.unwrap() {
-        let details: Details = serde_json::from_value(task.payload.clone()).unwrap();
         let mut findings = Findings::default();
         if let Some(allocation) = task.allocation_id {
-            match task.kind {
-                TaskKind::Prepare | TaskKind::Resize => {
-                    places.insert(allocation, (task.incarnation, details.clone()));
+            match muster_engine::parse_act(&task).unwrap() {
+                Act::Prepare(Prepare { resources, .. }) | Act::Resize(Resize { resources, .. }) => {
+                    places.insert(allocation, (task.incarnation, resources));
                 }
-                TaskKind::Destroy => {
+                Act::Destroy(_) => {
                     places.remove(&allocation);
                 }
                 _ => {}

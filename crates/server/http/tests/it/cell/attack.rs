@@ -2,6 +2,7 @@
 //! that create cells; those on certificates in `node_wire`.
 
 use muster_testkit::Database;
+use muster_wire::act::{Act, Prepare, SandboxResources};
 use muster_wire::task::{Findings, Task, TaskKind};
 use rcgen::KeyPair;
 use serde_json::{Value, json};
@@ -69,7 +70,7 @@ async fn next_task(agent: &Agent, kind: TaskKind) -> Task {
     for _ in 0..20 {
         let work = poll(agent, 1, i64::MAX).await;
         let tasks: Vec<Task> = serde_json::from_value(work["tasks"].clone()).unwrap();
-        if let Some(task) = tasks.into_iter().find(|task| task.kind == kind) {
+        if let Some(task) = tasks.into_iter().find(|task| task.act.kind() == kind) {
             return task;
         }
     }
@@ -119,12 +120,11 @@ async fn a_report_with_a_forged_incarnation_is_fenced_and_counted() {
         let body = json!({"name": "a", "cpus": 2});
         let started = scene.admin.post(&format!("{}/allocations", scene.base), body).await.ok();
         let prepare = next_task(&agent, TaskKind::Prepare).await;
-        let found = Findings {
-            present: true,
-            incarnation: prepare.incarnation,
-            amount: prepare.details.amount,
-            ..Findings::default()
+        let Act::Prepare(Prepare { resources: SandboxResources { amount, .. }, .. }) = prepare.act else {
+            panic!("{prepare:?}")
         };
+        let found =
+            Findings { present: true, incarnation: prepare.incarnation, amount, ..Findings::default() };
         for (counted, member) in [(1, "incarnation"), (2, "generation")] {
             let mut forged = report(&prepare, &found);
             forged[member] = json!(forged[member].as_i64().unwrap() + 1);
@@ -146,7 +146,7 @@ async fn a_cell_that_is_seen_with_another_incarnation_does_not_run() {
     scene.allocate("a", 0).await;
     hand.tamper(|task, found| {
         if let Some(cell) =
-            found.cell.as_mut().filter(|cell| cell.present && task.kind == TaskKind::CellInspect)
+            found.cell.as_mut().filter(|cell| cell.present && task.act.kind() == TaskKind::CellInspect)
         {
             cell.incarnation += 6;
         }
@@ -204,9 +204,9 @@ async fn an_environment_is_carried_as_it_is_and_nowhere_else() {
     let spec = json!({"environment": {"LD_PRELOAD": "/tmp/evil.so", "PATH": "$(reboot)"}});
     scene.running("shell", "a", spec).await;
     let made = hand.tasks(TaskKind::CellCreate).pop().unwrap();
-    let order = made.details.cell.as_ref().unwrap();
-    assert_eq!(order.spec.as_ref().unwrap().environment["LD_PRELOAD"], "/tmp/evil.so");
-    assert_eq!(order.spec.as_ref().unwrap().environment["PATH"], "$(reboot)");
+    let Act::CellCreate(act) = &made.act else { panic!("{made:?}") };
+    assert_eq!(act.spec.environment["LD_PRELOAD"], "/tmp/evil.so");
+    assert_eq!(act.spec.environment["PATH"], "$(reboot)");
     assert_eq!(json!(made).to_string().matches("evil").count(), 1);
     for kind in [TaskKind::CellInspect, TaskKind::Inspect] {
         assert!(hand.tasks(kind).iter().all(|task| !json!(task).to_string().contains("evil")), "{kind:?}");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use muster_ids::{AllocationId, CellId, NodeId};
+use muster_wire::act::{Act, Prepare, Resize};
 use muster_wire::cell::{CellFindings, DesiredState, ServiceFindings, ServiceState};
 use muster_wire::inventory::Inventory;
 use muster_wire::task::{Findings, Task, TaskKind};
@@ -37,21 +38,20 @@ pub(super) struct Held {
 
 impl Held {
     fn carry_out(&mut self, task: &Task) -> Findings {
-        let Some(allocation) = task.allocation_id else { return Findings::default() };
-        let details = &task.details;
-        match (task.kind, &details.cell) {
-            (TaskKind::Prepare | TaskKind::Resize, _) => {
-                let (devices, amount) = (details.devices.clone(), details.amount);
+        let Some(owned) = task.act.allocation() else { return Findings::default() };
+        let allocation = owned.allocation_id;
+        match &task.act {
+            Act::Prepare(Prepare { resources, .. }) | Act::Resize(Resize { resources, .. }) => {
+                let (devices, amount) = (resources.devices.clone(), resources.amount);
                 let incarnation = task.incarnation;
                 let found = Findings { present: true, incarnation, devices, amount, ..Findings::default() };
                 self.places.insert(allocation, found);
             }
-            (TaskKind::Destroy, _) => {
+            Act::Destroy(_) => {
                 self.places.remove(&allocation);
                 self.cells.retain(|_, (of, _)| *of != allocation);
             }
-            (TaskKind::CellCreate, Some(order)) => {
-                let spec = order.spec.as_ref().unwrap();
+            Act::CellCreate(act) => {
                 let service = |name: &str| ServiceFindings {
                     name: name.to_owned(),
                     state: ServiceState::Running,
@@ -63,22 +63,21 @@ impl Held {
                 };
                 let found = CellFindings {
                     present: true,
-                    incarnation: order.incarnation,
+                    incarnation: act.cell.incarnation,
                     pid: 7,
-                    address: order.attachment.as_ref().map(|attachment| attachment.address.clone()),
-                    services: spec.services.iter().map(|one| service(&one.name)).collect(),
+                    address: act.attachment.as_ref().map(|attachment| attachment.address.clone()),
+                    services: act.spec.services.iter().map(|one| service(&one.name)).collect(),
                     ..CellFindings::default()
                 };
-                self.cells.insert(order.cell_id, (allocation, found));
+                self.cells.insert(act.cell.cell_id, (allocation, found));
             }
-            (TaskKind::CellDestroy, Some(order)) => drop(self.cells.remove(&order.cell_id)),
+            Act::CellDestroy(act) => drop(self.cells.remove(&act.cell.cell_id)),
             _ => {}
         }
         let mut found = self.places.get(&allocation).cloned().unwrap_or_default();
-        found.cell = details
-            .cell
-            .as_ref()
-            .map(|order| self.cells.get(&order.cell_id).map(|(_, found)| found.clone()).unwrap_or_default());
+        let of_cell =
+            |cell: CellId| self.cells.get(&cell).map(|(_, found)| found.clone()).unwrap_or_default();
+        found.cell = task.act.cell().map(|cell| of_cell(cell.cell_id));
         if let Some(tamper) = &self.tamper {
             tamper(task, &mut found);
         }
@@ -176,6 +175,6 @@ impl Hand {
 
     /// Returns the tasks of a kind received, in order.
     pub(super) fn tasks(&self, kind: TaskKind) -> Vec<Task> {
-        self.held.lock().tasks.iter().filter(|task| task.kind == kind).cloned().collect()
+        self.held.lock().tasks.iter().filter(|task| task.act.kind() == kind).cloned().collect()
     }
 }

@@ -1,7 +1,8 @@
 //! Cells that end without a request of their own, and ends that cannot be verified.
 
 use muster_testkit::Database;
-use muster_wire::task::{KeptLog, NodeResourceKind, TaskKind};
+use muster_wire::act::Act;
+use muster_wire::task::{KeptLog, Task, TaskKind};
 use serde_json::{Value, json};
 
 use super::hand::Hand;
@@ -22,7 +23,7 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
         let other = scene.running("other", "b", json!({})).await;
         let (cells, foreign) = (ids.clone(), other["id"].as_str().unwrap().to_owned());
         hand.tamper(move |task, found| {
-            if task.kind == TaskKind::KeepLogs {
+            if task.act.kind() == TaskKind::KeepLogs {
                 let log = |cell: &String, text: &str| KeptLog {
                     cell_id: cell.parse().unwrap(),
                     service: "web".to_owned(),
@@ -47,12 +48,13 @@ async fn a_release_takes_its_cells_along_with_evidence_for_each_and_keeps_their_
             assert_eq!(kept["logs"].as_array().unwrap().len(), 1);
         }
         // Each was verified individually.
-        let looked =
-            hand.tasks(TaskKind::Inspect).into_iter().find(|task| !task.details.resources.is_empty());
-        let resources = looked.expect("cells are named where the place is looked for").details.resources;
-        assert!(resources.iter().all(|thing| thing.kind == NodeResourceKind::Cell));
-        let mut looked_for: Vec<String> =
-            resources.iter().map(|thing| thing.cell_id.unwrap().to_string()).collect();
+        let cells = |task: Task| match task.act {
+            Act::Inspect(act) => act.cells,
+            other => panic!("{other:?}"),
+        };
+        let looked = hand.tasks(TaskKind::Inspect).into_iter().map(cells).find(|cells| !cells.is_empty());
+        let looked = looked.expect("cells are named where the place is looked for");
+        let mut looked_for: Vec<String> = looked.iter().map(ToString::to_string).collect();
         looked_for.sort();
         ids.sort();
         assert_eq!(looked_for, ids);
@@ -138,7 +140,7 @@ async fn destroy_with_leftovers_is_blocked_and_names_them() {
     scene.allocate("a", 0).await;
     scene.running("shell", "a", json!({})).await;
     hand.tamper(|task, found| {
-        if let Some(cell) = found.cell.as_mut().filter(|_| task.kind == TaskKind::CellInspect) {
+        if let Some(cell) = found.cell.as_mut().filter(|_| task.act.kind() == TaskKind::CellInspect) {
             cell.left = vec!["mount /m".to_owned()];
         }
     });

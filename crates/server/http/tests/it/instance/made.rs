@@ -1,14 +1,16 @@
 //! A running instance and a leased step according to the database, for tests of permissions.
 
 use jiff::SignedDuration;
+use muster_api::adapter_step::CellTask;
+use muster_engine::StoredAct;
 use muster_ids::{Env, InstanceId, MemberId, TypedId as _};
 use muster_model::adapter::{AdapterStep, AdapterStepState, AdapterVerb};
 use muster_model::instance::{Component, Health, Instance, InstanceState, NewInstance};
 use muster_model::member::{Member, MemberState, NewMember};
-use muster_model::task::{Task, TaskKind, TaskState};
+use muster_model::task::{Task, TaskState};
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_testkit::{Fixture, Kit};
-use muster_wire::task::CellAct;
+use muster_wire::act::{CellTarget, Executor, OwnedAllocation};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -124,17 +126,20 @@ pub(crate) async fn made(kit: &Kit, fixture: &mut Fixture) {
     let leased = tx.adapter_step_lease(instance.operator_account_id, "made", now, hour, 1).await.unwrap();
     assert_eq!(leased[0].generation, 1);
     // The exact task that the matrix requests: its key returns this one.
-    let act: CellAct = serde_json::from_value(json!({"command": {"command": ["/bin/true"]}})).unwrap();
+    let command: CellTask = serde_json::from_value(json!({"command": {"command": ["/bin/true"]}})).unwrap();
+    let allocation = OwnedAllocation { allocation_id: env.id(), tenant_id: env.id(), project_id: env.id() };
+    let cell = CellTarget { executor: Executor::Cell, cell_id: env.id(), incarnation: 1 };
+    let stored = StoredAct::from_act(&command.into_act(allocation, cell)).unwrap();
     let task = Task {
         id: env.id(),
         node_id: fixture.id("machine").parse().unwrap(),
         operation_id: step.operation_id.unwrap(),
         key: format!("adapter/{}/made", step.id),
-        kind: TaskKind::CellCommand,
-        allocation_id: None,
+        kind: stored.kind,
+        allocation_id: stored.allocation_id,
         incarnation: 1,
         generation: 1,
-        payload: json!({"act": act}),
+        payload: stored.payload,
         state: TaskState::Queued,
         result: None,
         message: None,

@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use muster_db::Fault;
+use muster_engine::StoredAct;
 use muster_ids::{AllocationId, Env, OperationId, TaskId};
 use muster_model::Project;
 use muster_model::allocation::{Allocation, AllocationState};
 use muster_model::node::Capacity;
-use muster_model::task::{Task, TaskKind, TaskState};
+use muster_model::task::{Task, TaskState};
 use muster_testkit::{Database, Kit};
+use muster_wire::act::{Act, OwnedAllocation, Prepare, SandboxResources};
+use muster_wire::task::Amount;
 use serde_json::{Value, json};
 
 use super::agent::{Agent, machine};
@@ -18,16 +21,27 @@ use super::agent::{Agent, machine};
 async fn queue(kit: &Kit, agent: &Agent, allocation: Option<AllocationId>) -> TaskId {
     let env = Env::system();
     let now = env.now();
+    let amount = Amount { cpus: 1, memory_mb: 2, disk_mb: 3 };
+    let act = Act::Prepare(Prepare {
+        allocation: OwnedAllocation {
+            allocation_id: allocation.unwrap_or_else(|| env.id()),
+            tenant_id: env.id(),
+            project_id: env.id(),
+        },
+        resources: SandboxResources { devices: vec!["GPU-0000".to_owned()], amount },
+        exclusive: false,
+    });
+    let StoredAct { kind, allocation_id, payload } = StoredAct::from_act(&act).unwrap();
     let task = Task {
         id: env.id(),
         node_id: agent.node,
         operation_id: env.id::<OperationId>(),
         key: "prepare".to_owned(),
-        kind: TaskKind::Prepare,
-        allocation_id: allocation,
+        kind,
+        allocation_id,
         incarnation: 1,
         generation: 3,
-        payload: json!({"devices": ["GPU-0000"], "amount": {"cpus": 1, "memory_mb": 2, "disk_mb": 3}, "exclusive": false}),
+        payload,
         state: TaskState::Queued,
         result: None,
         message: None,
@@ -78,7 +92,7 @@ async fn a_node_joins_says_hello_gets_work_and_reports_on_both_databases() {
         let work = work.ok();
         assert!(started.elapsed() < Duration::from_secs(2), "it was woken, not timed out");
         assert_eq!(ids(&work), [task.to_string()]);
-        assert_eq!(work["tasks"][0]["details"]["devices"], json!(["GPU-0000"]));
+        assert_eq!(work["tasks"][0]["act"]["resources"]["devices"], json!(["GPU-0000"]));
         assert_eq!(agent.poll(0).await.ok()["tasks"], json!([]), "it was handed out once");
 
         let reports = json!({"session": agent.session, "reports": [report(task, 3)]});
