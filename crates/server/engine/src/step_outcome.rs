@@ -6,8 +6,8 @@ use muster_db::{Result, StoreError, Tx};
 use muster_ids::{NodeId, ServiceAccountId, WitnessId};
 use muster_model::event::EventType;
 use muster_model::operation::{Item, Operation};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::definition::Step;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
-use muster_db::{Result, StoreError, Tx};
+use muster_db::{Result, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::operation::OperationKind;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::occupants::{Circumstances, Obstacle, Occupants, counted_members, obstacle, occupants};
 use super::subject::{attested, on_word, subject};
 use crate::definition::{Step, StepCx, Undo};
+use crate::step_outcome::parsed;
 use crate::{StepAction, StepOutcome};
 
 pub(super) const ENSURE_RELEASABLE: Step = Step {

@@ -10,6 +10,7 @@ use muster_model::member::{Member, MemberFailure, MemberState};
 use muster_model::operation::{OperationKind, OperationState};
 use muster_model::operation_input::OperationInput;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::add::{ADD, fail_unstarted};
 use super::fence::{cut_off, let_in};
