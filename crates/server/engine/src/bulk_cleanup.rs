@@ -1,7 +1,6 @@
 //! Cleanup of a bulk operation that did not succeed: members that it never started. The counts reserved when the command was
 //! accepted are reverted.
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::{Member, MemberState};
@@ -22,58 +21,54 @@ pub(crate) enum Intent {
 }
 
 /// Settles a bulk operation; `meant` holds the intent for each member.
-pub(crate) fn settle_members<'a>(
-    cx: &'a StepCx<'a>,
+pub(crate) async fn settle_members(
+    cx: &StepCx<'_>,
     state: OperationState,
     meant: Vec<(MemberId, Intent)>,
-) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let mut left: Vec<(Member, Intent, bool)> = Vec::new();
-        if state != OperationState::Succeeded {
-            let children = cx.store.operation_children(cx.operation.id).await?;
-            // The operation that superseded a removal has already adjusted the count.
-            let superseded = |id: MemberId| {
-                children
-                    .iter()
-                    .any(|child| child.subject_id == id.uuid() && child.state == OperationState::Superseded)
-            };
-            for (id, meant) in meant {
-                if meant == Intent::Remove && superseded(id) {
-                    continue;
-                }
-                let member =
-                    cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
-                let beside = meant == Intent::Succeed && !is_survivor(&member) && beside(cx, id).await?;
-                if (beside || never(meant, &member)) && idle(cx, id, meant).await? {
-                    left.push((member, meant, beside));
-                }
+) -> Result<StepAction> {
+    let mut left: Vec<(Member, Intent, bool)> = Vec::new();
+    if state != OperationState::Succeeded {
+        let children = cx.store.operation_children(cx.operation.id).await?;
+        // The operation that superseded a removal has already adjusted the count.
+        let superseded = |id: MemberId| {
+            children
+                .iter()
+                .any(|child| child.subject_id == id.uuid() && child.state == OperationState::Superseded)
+        };
+        for (id, meant) in meant {
+            if meant == Intent::Remove && superseded(id) {
+                continue;
+            }
+            let member = cx.store.member_lookup(id).await?.ok_or(StoreError::Gone("member".to_owned()))?;
+            let beside = meant == Intent::Succeed && !is_survivor(&member) && beside(cx, id).await?;
+            if (beside || never(meant, &member)) && idle(cx, id, meant).await? {
+                left.push((member, meant, beside));
             }
         }
-        if left.is_empty() {
-            return Ok(StepOutcome::done().into());
-        }
-        let (now, message) = (cx.now, cx.operation.message.clone());
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                for (member, meant, beside) in left {
-                    let more = match meant {
-                        Intent::Add if already_uncounted(tx, &member).await? => 0,
-                        Intent::Add => -1,
-                        Intent::Remove => 1,
-                        Intent::Succeed => -i64::from(beside),
-                    };
-                    if more != 0 {
-                        tx.component_change_desired(member.instance_id, &member.component_key, more, 0)
-                            .await?;
-                    }
-                    if meant != Intent::Remove && member.state == MemberState::Requested {
-                        fail_unstarted(tx, effects, member, state, message.clone(), now).await?;
-                    }
+    }
+    if left.is_empty() {
+        return Ok(StepOutcome::done().into());
+    }
+    let (now, message) = (cx.now, cx.operation.message.clone());
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            for (member, meant, beside) in left {
+                let more = match meant {
+                    Intent::Add if already_uncounted(tx, &member).await? => 0,
+                    Intent::Add => -1,
+                    Intent::Remove => 1,
+                    Intent::Succeed => -i64::from(beside),
+                };
+                if more != 0 {
+                    tx.component_change_desired(member.instance_id, &member.component_key, more, 0).await?;
                 }
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+                if meant != Intent::Remove && member.state == MemberState::Requested {
+                    fail_unstarted(tx, effects, member, state, message.clone(), now).await?;
+                }
+            }
+            Ok(StepOutcome::done())
+        })
+    }))
 }
 
 /// Reports whether a removal has already uncounted a member that was never added. A removal accepted before this transaction

@@ -118,7 +118,7 @@ pub(crate) mod tests {
     use muster_model::Scope;
     use muster_model::audit::Actor;
     use muster_model::instance::{Health, Instance, NewInstance};
-    use muster_model::member::NewMember;
+    use muster_model::member::{MemberState, NewMember};
     use muster_model::operation::{Operation, OperationKind};
     use muster_model::operation_input::OperationInput;
     use uuid::Uuid;

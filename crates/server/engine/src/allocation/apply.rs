@@ -1,6 +1,5 @@
 //! Resizes the allocation's sandbox on the node. The undo restores the old size and wipes the added resources.
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_model::allocation::{Allocation, FailureReason};
 use muster_model::node::Capacity;
@@ -17,8 +16,8 @@ pub(super) const APPLY: Step = Step {
     name: "apply",
     does: "resize the sandbox on the node",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
 /// Builds the act that gives the sandbox this size.
@@ -33,47 +32,43 @@ async fn ask_for(cx: &StepCx<'_>, allocation: &Allocation, act: Act, purpose: &'
     ask_act(cx, allocation, node, act, purpose).await
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
-        let resize = resize_act(&allocation, &change.target, &change.devices);
-        Ok(match ask_for(cx, &allocation, resize, "resize").await? {
-            Asked::Pending(act) => act,
-            Asked::Done(..) => StepOutcome::done().into(),
-            Asked::Failed(message) => {
-                StepOutcome::Refused { reason: FailureReason::PrepareFailed.as_str(), message }.into()
-            }
-        })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let change = change(cx)?.ok_or(StoreError::Corrupt("the journal of a resize"))?;
+    let resize = resize_act(&allocation, &change.target, &change.devices);
+    Ok(match ask_for(cx, &allocation, resize, "resize").await? {
+        Asked::Pending(act) => act,
+        Asked::Done(..) => StepOutcome::done().into(),
+        Asked::Failed(message) => {
+            StepOutcome::Refused { reason: FailureReason::PrepareFailed.as_str(), message }.into()
+        }
     })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let Some(change) = change(cx)? else {
-            return Ok(StepOutcome::with_message("nothing was applied").into());
-        };
-        let added: Vec<String> =
-            change.devices.iter().filter(|device| !change.devices_before.contains(device)).cloned().collect();
-        let asks = [
-            (resize_act(&allocation, &change.before, &change.devices_before), "undo resize"),
-            (wipe_act(&allocation, added.clone()), "undo wipe"),
-            (inspect_act(&allocation, added), "undo inspect"),
-        ];
-        for (act, purpose) in asks {
-            let inspects = matches!(act, Act::Inspect(_));
-            match ask_for(cx, &allocation, act, purpose).await? {
-                Asked::Pending(act) => return Ok(act),
-                Asked::Done(_, found) if inspects && !found.residue.is_empty() => {
-                    return Ok(refused(format!("not wiped: {:?}", found.residue)));
-                }
-                Asked::Done(..) => {}
-                Asked::Failed(message) => return Ok(refused(message)),
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let Some(change) = change(cx)? else {
+        return Ok(StepOutcome::with_message("nothing was applied").into());
+    };
+    let added: Vec<String> =
+        change.devices.iter().filter(|device| !change.devices_before.contains(device)).cloned().collect();
+    let asks = [
+        (resize_act(&allocation, &change.before, &change.devices_before), "undo resize"),
+        (wipe_act(&allocation, added.clone()), "undo wipe"),
+        (inspect_act(&allocation, added), "undo inspect"),
+    ];
+    for (act, purpose) in asks {
+        let inspects = matches!(act, Act::Inspect(_));
+        match ask_for(cx, &allocation, act, purpose).await? {
+            Asked::Pending(act) => return Ok(act),
+            Asked::Done(_, found) if inspects && !found.residue.is_empty() => {
+                return Ok(refused(format!("not wiped: {:?}", found.residue)));
             }
+            Asked::Done(..) => {}
+            Asked::Failed(message) => return Ok(refused(message)),
         }
-        Ok(StepOutcome::with_message("the old size is restored").into())
-    })
+    }
+    Ok(StepOutcome::with_message("the old size is restored").into())
 }
 
 fn refused(message: String) -> StepAction {

@@ -1,6 +1,5 @@
 //! Creates an allocation: claim (undo: release) · prepare (undo: destroy and wipe) · verify.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
@@ -25,39 +24,36 @@ pub const CREATE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Attest,
     resolvable_by: "operator",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// Fails an allocation that was not created, with the reason, and returns its quota.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        if state == OperationState::Succeeded || allocation.state.is_final() {
-            return Ok(StepOutcome::done().into());
-        }
-        let reason = match state {
-            OperationState::Cancelled => FailureReason::Cancelled,
-            _ => why(cx, &allocation).await?,
-        };
-        let message = cx.operation.message.clone();
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                let after = Allocation {
-                    state: AllocationState::Failed,
-                    reason: Some(reason),
-                    message,
-                    ..allocation.clone()
-                };
-                tx.allocation_move(&allocation, &after, now).await?;
-                tx.quota_take(allocation.project_id, -1, allocation.capacity.to(&Capacity::default()))
-                    .await?;
-                let data = json!({"reason": reason, "advice": reason.advice()});
-                effects.events.push((EventType::AllocationFailed, path(&after), data));
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    if state == OperationState::Succeeded || allocation.state.is_final() {
+        return Ok(StepOutcome::done().into());
+    }
+    let reason = match state {
+        OperationState::Cancelled => FailureReason::Cancelled,
+        _ => why(cx, &allocation).await?,
+    };
+    let message = cx.operation.message.clone();
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            let after = Allocation {
+                state: AllocationState::Failed,
+                reason: Some(reason),
+                message,
+                ..allocation.clone()
+            };
+            tx.allocation_move(&allocation, &after, now).await?;
+            tx.quota_take(allocation.project_id, -1, allocation.capacity.to(&Capacity::default())).await?;
+            let data = json!({"reason": reason, "advice": reason.advice()});
+            effects.events.push((EventType::AllocationFailed, path(&after), data));
+            Ok(StepOutcome::done())
+        })
+    }))
 }
 
 /// Returns the operation's reason, made more specific for a deadline so that the owner can act on it.

@@ -1,6 +1,5 @@
 //! Destroys the allocation's sandbox on the node.
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
 use muster_ids::{AllocationId, TypedId as _};
@@ -20,52 +19,50 @@ pub(super) const DESTROY: Step = Step {
     name: "destroy",
     does: "destroy the sandbox on the node",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("a destroyed sandbox is not recreated without its owner"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let next = match (cx.operation.kind.as_str(), allocation.state) {
-            ("allocation.restart", AllocationState::Active) => Some(AllocationState::Provisioning),
-            ("allocation.release", AllocationState::Active | AllocationState::Provisioning) => {
-                Some(AllocationState::Releasing)
-            }
-            _ => None,
-        };
-        if let Some(state) = next {
-            let (now, operation_id, timing) = (cx.now, cx.operation.id, *cx.timing);
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    let after = Allocation { state, operation_id: Some(operation_id), ..allocation.clone() };
-                    tx.allocation_move(&allocation, &after, now).await?;
-                    if state == AllocationState::Releasing {
-                        resume_cells(tx, after.id, &timing, now).await?;
-                        effects.events.push((EventType::AllocationReleasing, path(&after), json!({})));
-                    }
-                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
-                })
-            }));
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let next = match (cx.operation.kind.as_str(), allocation.state) {
+        ("allocation.restart", AllocationState::Active) => Some(AllocationState::Provisioning),
+        ("allocation.release", AllocationState::Active | AllocationState::Provisioning) => {
+            Some(AllocationState::Releasing)
         }
-        let placed =
-            allocation.held != Capacity::default() || cx.operation.kind == OperationKind::AllocationClean;
-        let Some(node) = allocation.node_id.filter(|_| placed) else {
-            return Ok(StepOutcome::with_message("it never had a sandbox").into());
-        };
-        if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(on_word(&word).into());
+        _ => None,
+    };
+    if let Some(state) = next {
+        let (now, operation_id, timing) = (cx.now, cx.operation.id, *cx.timing);
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                let after = Allocation { state, operation_id: Some(operation_id), ..allocation.clone() };
+                tx.allocation_move(&allocation, &after, now).await?;
+                if state == AllocationState::Releasing {
+                    resume_cells(tx, after.id, &timing, now).await?;
+                    effects.events.push((EventType::AllocationReleasing, path(&after), json!({})));
+                }
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
+            })
+        }));
+    }
+    let placed =
+        allocation.held != Capacity::default() || cx.operation.kind == OperationKind::AllocationClean;
+    let Some(node) = allocation.node_id.filter(|_| placed) else {
+        return Ok(StepOutcome::with_message("it never had a sandbox").into());
+    };
+    if let Some(word) = attested(cx, &allocation).await? {
+        return Ok(on_word(&word).into());
+    }
+    if let Some(act) = quarantine(cx, &allocation).await? {
+        return Ok(act);
+    }
+    Ok(match ask_node(cx, &allocation, node, destroy_act, "destroy").await? {
+        Asked::Pending(act) => act,
+        Asked::Done(..) => StepOutcome::done().into(),
+        Asked::Failed(message) => {
+            StepOutcome::Refused { reason: FailureReason::DestroyFailed.as_str(), message }.into()
         }
-        if let Some(act) = quarantine(cx, &allocation).await? {
-            return Ok(act);
-        }
-        Ok(match ask_node(cx, &allocation, node, destroy_act, "destroy").await? {
-            Asked::Pending(act) => act,
-            Asked::Done(..) => StepOutcome::done().into(),
-            Asked::Failed(message) => {
-                StepOutcome::Refused { reason: FailureReason::DestroyFailed.as_str(), message }.into()
-            }
-        })
     })
 }
 

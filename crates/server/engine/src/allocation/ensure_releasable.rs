@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::BoxFuture;
 use muster_db::{Result, Tx};
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::allocation::{Allocation, FailureReason};
@@ -21,7 +20,7 @@ pub(super) const ENSURE_RELEASABLE: Step = Step {
     name: "ensure_releasable",
     does: "ensure that neither protection nor a member prevents it",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("nothing was released yet"),
 };
 
@@ -32,61 +31,59 @@ pub(super) struct Uncounted {
     pub(super) members: Vec<MemberId>,
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(on_word(&word).into());
-        }
-        let (input, now, look) = (cx.operation.input.clone(), cx.now, cx.timing.look);
-        if input.expired && allocation.protected {
-            let name = &allocation.name;
-            let why = format!(
-                "it has expired and is protected: `muster allocation update {name} --protected=false` \
-                 releases it, `--never-expires` keeps it"
-            );
-            return Ok(blocked(cx, allocation, FailureReason::Protected, why));
-        }
-        let found = match input.cascade {
-            true => occupants(cx.store, cx.releases, allocation.id).await?,
-            false => Vec::new(),
-        };
-        if found.is_empty() {
-            return Ok(passed(cx, allocation));
-        }
-        let before = counted_before(&input)?;
-        let operation_id = cx.operation.id;
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                let force = input.force;
-                // Check all of them before uncounting any: a refusal commits with all earlier writes.
-                let mut counts: Vec<(&Occupants, String, i64)> = Vec::new();
-                for of in &found {
-                    let (kept_by, fewer) = examine(tx, of, &before, force).await?;
-                    match kept_by {
-                        None => counts.extend(fewer.into_iter().map(|(key, fewer)| (of, key, fewer))),
-                        Some(Obstacle::Busy(reason)) => {
-                            return Ok(StepOutcome::Wait { reason, until: now + look });
-                        }
-                        Some(Obstacle::Needed(why)) => {
-                            let reason = FailureReason::MembersNeeded;
-                            let after = kept(&allocation, reason, &why, operation_id);
-                            tx.allocation_move(&allocation, &after, now).await?;
-                            return Ok(StepOutcome::Refused { reason: reason.as_str(), message: why });
-                        }
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    if let Some(word) = attested(cx, &allocation).await? {
+        return Ok(on_word(&word).into());
+    }
+    let (input, now, look) = (cx.operation.input.clone(), cx.now, cx.timing.look);
+    if input.expired && allocation.protected {
+        let name = &allocation.name;
+        let why = format!(
+            "it has expired and is protected: `muster allocation update {name} --protected=false` \
+             releases it, `--never-expires` keeps it"
+        );
+        return Ok(blocked(cx, allocation, FailureReason::Protected, why));
+    }
+    let found = match input.cascade {
+        true => occupants(cx.store, cx.releases, allocation.id).await?,
+        false => Vec::new(),
+    };
+    if found.is_empty() {
+        return Ok(passed(cx, allocation));
+    }
+    let before = counted_before(&input)?;
+    let operation_id = cx.operation.id;
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            let force = input.force;
+            // Check all of them before uncounting any: a refusal commits with all earlier writes.
+            let mut counts: Vec<(&Occupants, String, i64)> = Vec::new();
+            for of in &found {
+                let (kept_by, fewer) = examine(tx, of, &before, force).await?;
+                match kept_by {
+                    None => counts.extend(fewer.into_iter().map(|(key, fewer)| (of, key, fewer))),
+                    Some(Obstacle::Busy(reason)) => {
+                        return Ok(StepOutcome::Wait { reason, until: now + look });
+                    }
+                    Some(Obstacle::Needed(why)) => {
+                        let reason = FailureReason::MembersNeeded;
+                        let after = kept(&allocation, reason, &why, operation_id);
+                        tx.allocation_move(&allocation, &after, now).await?;
+                        return Ok(StepOutcome::Refused { reason: reason.as_str(), message: why });
                     }
                 }
-                for (of, key, fewer) in counts.into_iter().filter(|(_, _, fewer)| *fewer > 0) {
-                    tx.component_change_desired(of.instance_id, &key, -fewer, 0).await?;
-                }
-                let after = Allocation { reason: None, message: None, ..allocation.clone() };
-                tx.allocation_move(&allocation, &after, now).await?;
-                let members: Vec<MemberId> =
-                    found.iter().flat_map(|of| &of.members).map(|member| member.id).collect();
-                Ok(StepOutcome::with(Uncounted { members }))
-            })
-        }))
-    })
+            }
+            for (of, key, fewer) in counts.into_iter().filter(|(_, _, fewer)| *fewer > 0) {
+                tx.component_change_desired(of.instance_id, &key, -fewer, 0).await?;
+            }
+            let after = Allocation { reason: None, message: None, ..allocation.clone() };
+            tx.allocation_move(&allocation, &after, now).await?;
+            let members: Vec<MemberId> =
+                found.iter().flat_map(|of| &of.members).map(|member| member.id).collect();
+            Ok(StepOutcome::with(Uncounted { members }))
+        })
+    }))
 }
 
 /// Returns why the members of an instance cannot be removed, if so, and by how much the desired count of each component

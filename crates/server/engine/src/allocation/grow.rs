@@ -1,6 +1,5 @@
 //! Claims the growth of a resize on the same node. The undo releases it.
 
-use futures::future::BoxFuture;
 use muster_db::{Hold, Result, StoreError};
 use muster_ids::SlotId;
 use muster_model::allocation::{Allocation, FailureReason};
@@ -18,8 +17,8 @@ pub(super) const GROW: Step = Step {
     name: "grow",
     does: "claim the additional capacity on the same node",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
 /// Plan of a resize, decided once and kept in the journal.
@@ -55,67 +54,65 @@ pub(super) fn growth(before: &Capacity, target: &Capacity) -> Capacity {
     }
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
-        let Some(RequestedCapacity::Each(target)) = cx.operation.input.capacity else {
-            return Err(StoreError::Corrupt("a capacity"));
-        };
-        let (env, now) = (cx.env.clone(), cx.now);
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                let more = growth(&allocation.held, &target);
-                tx.node_lock(node).await?;
-                if !tx.quota_take(allocation.project_id, 0, more).await? {
-                    let message = tx.quota_excess(allocation.project_id, 0, &more).await?;
-                    return Ok(refused(FailureReason::QuotaExceeded, message));
-                }
-                let slots = tx.slots_of(node).await?;
-                let Some(change) = plan(&allocation, &target, &slots) else {
-                    // Revert everything, the quota above included.
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
+    let Some(RequestedCapacity::Each(target)) = cx.operation.input.capacity else {
+        return Err(StoreError::Corrupt("a capacity"));
+    };
+    let (env, now) = (cx.env.clone(), cx.now);
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            let more = growth(&allocation.held, &target);
+            tx.node_lock(node).await?;
+            if !tx.quota_take(allocation.project_id, 0, more).await? {
+                let message = tx.quota_excess(allocation.project_id, 0, &more).await?;
+                return Ok(refused(FailureReason::QuotaExceeded, message));
+            }
+            let slots = tx.slots_of(node).await?;
+            let Some(change) = plan(&allocation, &target, &slots) else {
+                // Revert everything, the quota above included.
+                let less = more.to(&Capacity::default());
+                tx.quota_take(allocation.project_id, 0, less).await?;
+                let free = slots.iter().filter(|slot| is_free(slot)).count();
+                let message =
+                    format!("needs {} more; free on its node: {free}", Resource::Gpus.words(more.gpus));
+                return Ok(refused(FailureReason::NoCapacity, message));
+            };
+            let hold = Hold {
+                node,
+                allocation: allocation.id,
+                slots: change.added.clone(),
+                amount: more,
+                holders: 0,
+                exclusive: false,
+                fit: Fit::of(&[], false),
+                at: now,
+            };
+            let claims: Vec<_> = change.added.iter().map(|_| env.id()).collect();
+            match tx.hold_if_room(&hold, &claims).await? {
+                true => {}
+                false => {
                     let less = more.to(&Capacity::default());
                     tx.quota_take(allocation.project_id, 0, less).await?;
-                    let free = slots.iter().filter(|slot| is_free(slot)).count();
-                    let message =
-                        format!("needs {} more; free on its node: {free}", Resource::Gpus.words(more.gpus));
-                    return Ok(refused(FailureReason::NoCapacity, message));
-                };
-                let hold = Hold {
-                    node,
-                    allocation: allocation.id,
-                    slots: change.added.clone(),
-                    amount: more,
-                    holders: 0,
-                    exclusive: false,
-                    fit: Fit::of(&[], false),
-                    at: now,
-                };
-                let claims: Vec<_> = change.added.iter().map(|_| env.id()).collect();
-                match tx.hold_if_room(&hold, &claims).await? {
-                    true => {}
-                    false => {
-                        let less = more.to(&Capacity::default());
-                        tx.quota_take(allocation.project_id, 0, less).await?;
-                        let free = tx.node_of(node).await?.free;
-                        return Ok(refused(FailureReason::NoCapacity, short_on_node(&more, &free)));
-                    }
+                    let free = tx.node_of(node).await?.free;
+                    return Ok(refused(FailureReason::NoCapacity, short_on_node(&more, &free)));
                 }
-                tx.node_recount(node).await?;
-                let held = allocation.held;
-                let larger = Capacity {
-                    gpus: held.gpus + more.gpus,
-                    cpus: held.cpus + more.cpus,
-                    memory_mb: held.memory_mb + more.memory_mb,
-                    disk_mb: held.disk_mb + more.disk_mb,
-                };
-                // Its capacity always equals the charged quota: a superseding operation returns exactly that.
-                let after = Allocation { held: larger, capacity: larger, ..allocation.clone() };
-                tx.allocation_move(&allocation, &after, now).await?;
-                Ok(StepOutcome::with(change))
-            })
-        }))
-    })
+            }
+            tx.node_recount(node).await?;
+            let held = allocation.held;
+            let larger = Capacity {
+                gpus: held.gpus + more.gpus,
+                cpus: held.cpus + more.cpus,
+                memory_mb: held.memory_mb + more.memory_mb,
+                disk_mb: held.disk_mb + more.disk_mb,
+            };
+            // Its capacity always equals the charged quota: a superseding operation returns exactly that.
+            let after = Allocation { held: larger, capacity: larger, ..allocation.clone() };
+            tx.allocation_move(&allocation, &after, now).await?;
+            Ok(StepOutcome::with(change))
+        })
+    }))
 }
 
 fn refused(reason: FailureReason, message: String) -> StepOutcome {
@@ -166,28 +163,26 @@ fn plan(allocation: &Allocation, target: &Capacity, slots: &[Slot]) -> Option<Ch
     Some(Change { before: allocation.held, target: *target, added, removed, devices_before, devices })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let Some(change) = change(cx)? else {
-            return Ok(StepOutcome::with_message("nothing was added").into());
-        };
-        let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
-        if allocation.held == change.before {
-            return Ok(StepOutcome::with_message("already returned").into());
-        }
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                let more = growth(&change.before, &change.target);
-                tx.node_lock(node).await?;
-                tx.unhold_some(node, allocation.id, &change.added, &more, now).await?;
-                tx.node_recount(node).await?;
-                tx.quota_take(allocation.project_id, 0, more.to(&Capacity::default())).await?;
-                let after = Allocation { held: change.before, capacity: change.before, ..allocation.clone() };
-                tx.allocation_move(&allocation, &after, now).await?;
-                Ok(StepOutcome::with_message("returned"))
-            })
-        }))
-    })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let Some(change) = change(cx)? else {
+        return Ok(StepOutcome::with_message("nothing was added").into());
+    };
+    let node = allocation.node_id.ok_or(StoreError::Corrupt("a node"))?;
+    if allocation.held == change.before {
+        return Ok(StepOutcome::with_message("already returned").into());
+    }
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            let more = growth(&change.before, &change.target);
+            tx.node_lock(node).await?;
+            tx.unhold_some(node, allocation.id, &change.added, &more, now).await?;
+            tx.node_recount(node).await?;
+            tx.quota_take(allocation.project_id, 0, more.to(&Capacity::default())).await?;
+            let after = Allocation { held: change.before, capacity: change.before, ..allocation.clone() };
+            tx.allocation_move(&allocation, &after, now).await?;
+            Ok(StepOutcome::with_message("returned"))
+        })
+    }))
 }

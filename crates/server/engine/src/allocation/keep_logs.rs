@@ -1,6 +1,5 @@
 //! Archives the tail of the service logs of its cells before they are destroyed.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_wire::act::{Act, KeepLogs};
 
@@ -14,42 +13,40 @@ pub(super) const KEEP_LOGS: Step = Step {
     name: "keep_logs",
     does: "archive the logs of its cells",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("archived logs do no harm"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let cells = cx.store.cell_live_in(allocation.id).await?;
-        let Some(node) = allocation.node_id.filter(|_| !cells.is_empty()) else {
-            return Ok(StepOutcome::with_message("it holds no cells").into());
-        };
-        // The release does not wait for the logs of an unreachable node.
-        let lost = cx.store.node_lookup(node).await?.is_none_or(|node| node.unreachable_since.is_some());
-        if lost || attested(cx, &allocation).await?.is_some() {
-            return Ok(StepOutcome::with_message("the node is unreachable, so no logs were archived").into());
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let cells = cx.store.cell_live_in(allocation.id).await?;
+    let Some(node) = allocation.node_id.filter(|_| !cells.is_empty()) else {
+        return Ok(StepOutcome::with_message("it holds no cells").into());
+    };
+    // The release does not wait for the logs of an unreachable node.
+    let lost = cx.store.node_lookup(node).await?.is_none_or(|node| node.unreachable_since.is_some());
+    if lost || attested(cx, &allocation).await?.is_some() {
+        return Ok(StepOutcome::with_message("the node is unreachable, so no logs were archived").into());
+    }
+    let act = Act::KeepLogs(KeepLogs { allocation: owned_allocation(&allocation), cell: None });
+    let found = match ask_act(cx, &allocation, node, act, "keep logs").await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(_, found) => found,
+        Asked::Failed(why) => {
+            return Ok(StepOutcome::with_message(format!("the logs could not be archived: {why}")).into());
         }
-        let act = Act::KeepLogs(KeepLogs { allocation: owned_allocation(&allocation), cell: None });
-        let found = match ask_act(cx, &allocation, node, act, "keep logs").await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(_, found) => found,
-            Asked::Failed(why) => {
-                return Ok(StepOutcome::with_message(format!("the logs could not be archived: {why}")).into());
+    };
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            for cell in &cells {
+                keep(tx, cell, &found.logs, now).await?;
             }
-        };
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                for cell in &cells {
-                    keep(tx, cell, &found.logs, now).await?;
-                }
-                Ok(StepOutcome::with_message(format!(
-                    "of {} services in {} cells",
-                    found.logs.len(),
-                    cells.len()
-                )))
-            })
-        }))
-    })
+            Ok(StepOutcome::with_message(format!(
+                "of {} services in {} cells",
+                found.logs.len(),
+                cells.len()
+            )))
+        })
+    }))
 }

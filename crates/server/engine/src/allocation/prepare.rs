@@ -4,7 +4,6 @@
 //! did nothing: the task is withdrawn and the claim moves to another node, in one transaction. Once it is delivered, the
 //! claim stays and waits with the reason: two claims that may both be live are never held.
 
-use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Result, StoreError, Tx};
 use muster_ids::NodeId;
@@ -24,24 +23,29 @@ use crate::placement::{ask_of, place};
 use crate::task::{Asked, never_delivered, silence};
 use crate::{StepAction, StepOutcome};
 
-pub(super) const PREPARE: Step =
-    Step { name: "prepare", does: "provision on the node", verifies: false, run, undo: Undo::Run(undo) };
+const NAME: &str = "prepare";
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let Some(node) = allocation.node_id else {
-            return Ok(refused("it has no node".to_owned()).into());
-        };
-        Ok(match ask_node(cx, &allocation, node, prepare_act, "prepare").await? {
-            // The task is queued and has no result yet.
-            Asked::Pending(act @ StepAction::Return(_)) => {
-                leave_silent_node(cx, &allocation, node).await?.unwrap_or(act)
-            }
-            Asked::Pending(act) => act,
-            Asked::Done(..) => StepOutcome::with(json!({"incarnation": allocation.incarnation})).into(),
-            Asked::Failed(why) => refused(why).into(),
-        })
+pub(super) const PREPARE: Step = Step {
+    name: NAME,
+    does: "provision on the node",
+    verifies: false,
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
+};
+
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let Some(node) = allocation.node_id else {
+        return Ok(refused("it has no node".to_owned()).into());
+    };
+    Ok(match ask_node(cx, &allocation, node, prepare_act, "prepare").await? {
+        // The task is queued and has no result yet.
+        Asked::Pending(act @ StepAction::Return(_)) => {
+            leave_silent_node(cx, &allocation, node).await?.unwrap_or(act)
+        }
+        Asked::Pending(act) => act,
+        Asked::Done(..) => StepOutcome::with(json!({"incarnation": allocation.incarnation})).into(),
+        Asked::Failed(why) => refused(why).into(),
     })
 }
 
@@ -60,7 +64,7 @@ async fn leave_silent_node(
     else {
         return Ok(None);
     };
-    if !never_delivered(&tasks, PREPARE.name) {
+    if !never_delivered(&tasks, NAME) {
         return Ok(None);
     }
     let Some(node) = cx.store.node_lookup(node).await? else { return Ok(None) };
@@ -150,57 +154,55 @@ impl Leave {
 }
 
 /// Same order as a release: destroy, verify, wipe, verify. The slots are not released before that.
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
-            return Ok(StepOutcome::with_message("no sandbox was created").into());
-        };
-        if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(on_word(&word).into());
-        }
-        if let Some(act) = withdraw(cx).await? {
-            return Ok(act);
-        }
-        match ask_node(cx, &allocation, node, destroy_act, "undo destroy").await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(..) => {}
-            Asked::Failed(why) => return Ok(unwiped(format!("destroy failed: {why}")).into()),
-        }
-        match ask_node(cx, &allocation, node, wipe_act, "undo wipe").await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(..) => {}
-            Asked::Failed(why) => return Ok(unwiped(format!("wipe failed: {why}")).into()),
-        }
-        let (task, found) = match ask_node(cx, &allocation, node, inspect_act, "undo inspect").await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(task, found) => (task, found),
-            Asked::Failed(why) => return Ok(unwiped(format!("it could not be inspected: {why}")).into()),
-        };
-        if found.present || !found.residue.is_empty() {
-            let why = format!("something is left: present {}, residue {:?}", found.present, found.residue);
-            return Ok(unwiped(why).into());
-        }
-        let checked = json!(["the sandbox is gone", "its devices and disk are wiped"]);
-        let witness = evidence(cx, &allocation, Transition::Wiped, &task, checked);
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                tx.witness_insert(&witness).await?;
-                Ok(StepOutcome::Done {
-                    output: json!(null),
-                    message: Some("destroyed and wiped".to_owned()),
-                    witness: Some(witness.id),
-                })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let Some(node) = allocation.node_id.filter(|_| allocation.held != Capacity::default()) else {
+        return Ok(StepOutcome::with_message("no sandbox was created").into());
+    };
+    if let Some(word) = attested(cx, &allocation).await? {
+        return Ok(on_word(&word).into());
+    }
+    if let Some(act) = withdraw(cx).await? {
+        return Ok(act);
+    }
+    match ask_node(cx, &allocation, node, destroy_act, "undo destroy").await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(..) => {}
+        Asked::Failed(why) => return Ok(unwiped(format!("destroy failed: {why}")).into()),
+    }
+    match ask_node(cx, &allocation, node, wipe_act, "undo wipe").await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(..) => {}
+        Asked::Failed(why) => return Ok(unwiped(format!("wipe failed: {why}")).into()),
+    }
+    let (task, found) = match ask_node(cx, &allocation, node, inspect_act, "undo inspect").await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(task, found) => (task, found),
+        Asked::Failed(why) => return Ok(unwiped(format!("it could not be inspected: {why}")).into()),
+    };
+    if found.present || !found.residue.is_empty() {
+        let why = format!("something is left: present {}, residue {:?}", found.present, found.residue);
+        return Ok(unwiped(why).into());
+    }
+    let checked = json!(["the sandbox is gone", "its devices and disk are wiped"]);
+    let witness = evidence(cx, &allocation, Transition::Wiped, &task, checked);
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            tx.witness_insert(&witness).await?;
+            Ok(StepOutcome::Done {
+                output: json!(null),
+                message: Some("destroyed and wiped".to_owned()),
+                witness: Some(witness.id),
             })
-        }))
-    })
+        })
+    }))
 }
 
 /// Ends the undo if the task was never delivered: nothing was provisioned, and the unreachable node is not needed.
 async fn withdraw(cx: &StepCx<'_>) -> Result<Option<StepAction>> {
     let tasks = cx.store.task_list(cx.operation.id).await?;
     let has_begun_undo = tasks.iter().any(|task| !matches!(task.kind, TaskKind::Prepare));
-    if tasks.is_empty() || has_begun_undo || !never_delivered(&tasks, PREPARE.name) {
+    if tasks.is_empty() || has_begun_undo || !never_delivered(&tasks, NAME) {
         return Ok(None);
     }
     let queued: Vec<Task> = tasks.into_iter().filter(|task| task.state == TaskState::Queued).collect();

@@ -2,15 +2,13 @@
 //! keeps its capacity, quarantined, until the node returns and it is wiped, or an operator attests. The tenant does not wait
 //! for a machine that it cannot bring back, and nothing is reported released without evidence.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::OperationId;
 use muster_model::allocation::Allocation;
 use muster_model::event::EventType;
-use muster_model::operation::OperationState;
+use muster_model::operation::{OperationKind, OperationState};
 use serde_json::json;
 
-use super::release::RELEASE;
 use super::subject::{path, subject};
 use crate::advance::is_of_quarantine;
 use crate::definition::StepCx;
@@ -23,7 +21,7 @@ use crate::{StepAction, StepOutcome};
 pub(super) async fn quarantine(cx: &StepCx<'_>, allocation: &Allocation) -> Result<Option<StepAction>> {
     // The parent of a child waits for the node, or is in quarantine itself.
     let waits = cx.operation.parent_id.is_some() || is_of_quarantine(cx.operation);
-    if cx.operation.kind != RELEASE.kind || !cx.operation.input.force || waits {
+    if cx.operation.kind != OperationKind::AllocationRelease || !cx.operation.input.force || waits {
         return Ok(None);
     }
     let Some(node) = allocation.node_id else { return Ok(None) };
@@ -44,36 +42,34 @@ pub(super) async fn quarantine(cx: &StepCx<'_>, allocation: &Allocation) -> Resu
 
 /// Hands a quarantined allocation over to the platform, with the removals of its members that wait for the node, in the
 /// transaction that ends the tenant's release.
-pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let quarantined = cx.operation.reason.as_deref() == Some(QUARANTINED);
-        if state != OperationState::Partial || !quarantined {
-            return Ok(StepOutcome::done().into());
-        }
-        let (allocation, rest) = (subject(cx).await?, platform_cleanup(cx, &RELEASE, "allocation"));
-        let mut children = cx.store.operation_children(cx.operation.id).await?;
-        if let Some(superseded) = cx.operation.supersedes {
-            children.extend(cx.store.operation_children(superseded).await?);
-        }
-        let open: Vec<OperationId> =
-            children.iter().filter(|child| !child.state.is_final()).map(|child| child.id).collect();
-        let (now, left_by) = (cx.now, cx.operation.id);
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                for id in open {
-                    let Some(mut removal) = tx.operation_seize(id).await? else { continue };
-                    removal.input.quarantined = Some(left_by);
-                    if let Some(blocked) = &mut removal.blocked {
-                        blocked.resolvable_by = "operator".to_owned();
-                    }
-                    tx.operation_advance(&removal, now, None).await?;
+pub(super) async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let quarantined = cx.operation.reason.as_deref() == Some(QUARANTINED);
+    if state != OperationState::Partial || !quarantined {
+        return Ok(StepOutcome::done().into());
+    }
+    let (allocation, rest) = (subject(cx).await?, platform_cleanup(cx, "allocation")?);
+    let mut children = cx.store.operation_children(cx.operation.id).await?;
+    if let Some(superseded) = cx.operation.supersedes {
+        children.extend(cx.store.operation_children(superseded).await?);
+    }
+    let open: Vec<OperationId> =
+        children.iter().filter(|child| !child.state.is_final()).map(|child| child.id).collect();
+    let (now, left_by) = (cx.now, cx.operation.id);
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            for id in open {
+                let Some(mut removal) = tx.operation_seize(id).await? else { continue };
+                removal.input.quarantined = Some(left_by);
+                if let Some(blocked) = &mut removal.blocked {
+                    blocked.resolvable_by = "operator".to_owned();
                 }
-                tx.operation_open(&rest).await?;
-                let data =
-                    json!({"name": allocation.name, "node_id": allocation.node_id, "finished_by": rest.id});
-                effects.events.push((EventType::AllocationQuarantined, path(&allocation), data));
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+                tx.operation_advance(&removal, now, None).await?;
+            }
+            tx.operation_open(&rest).await?;
+            let data =
+                json!({"name": allocation.name, "node_id": allocation.node_id, "finished_by": rest.id});
+            effects.events.push((EventType::AllocationQuarantined, path(&allocation), data));
+            Ok(StepOutcome::done())
+        })
+    }))
 }

@@ -41,7 +41,7 @@ pub const RELEASE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Attest,
     resolvable_by: "operator",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// Reports whether a release is blocked before it took anything: by protection, or because its members are needed. Only such

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::{InstanceId, MemberId};
 use muster_manifest::Component;
@@ -23,56 +22,54 @@ pub(super) const REMOVE_MEMBERS: Step = Step {
     name: "remove_members",
     does: "remove its members, if the release cascades",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("removed members are not restored"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let mut members = named(cx).await?;
-        if members.is_empty() {
-            return Ok(StepOutcome::with_message("it has no members that stay").into());
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let mut members = named(cx).await?;
+    if members.is_empty() {
+        return Ok(StepOutcome::with_message("it has no members that stay").into());
+    }
+    if let Some(word) = attested(cx, &allocation).await? {
+        return Ok(on_word(&word).into());
+    }
+    if node_is_lost(cx, allocation.node_id).await? && all_withdrawn(cx, &members).await? {
+        return Ok(StepOutcome::with_message(
+            "its node is unreachable: no other member depends on its members any more",
+        )
+        .into());
+    }
+    let mut pace = usize::MAX;
+    let mut orders = Vec::new();
+    for member in &members {
+        let component = component_of(cx, member).await?;
+        let at_once = component.as_ref().map_or(1, |component| component.drain_pace.at_once);
+        pace = pace.min(usize::try_from(at_once).unwrap_or(1).max(1));
+        orders.push((member.id, component.map_or(0, |component| component.update_order)));
+    }
+    // Components with a higher order depend on those with a lower one.
+    let order_of = |id: MemberId| orders.iter().find(|(of, _)| *of == id).map_or(0, |(_, order)| *order);
+    members.sort_by_key(|member| std::cmp::Reverse(order_of(member.id)));
+    let members = of_this_turn(cx, members, order_of).await?;
+    let force = cx.operation.input.force;
+    let takes_over = if force { TakesOver::All } else { TakesOver::Nothing };
+    let input = OperationInput { force, ..OperationInput::because("its allocation is being released") };
+    let planned = |member: Member| Planned { member, definition: &REMOVE, input: input.clone() };
+    let (all, planned) = (orders.len(), members.into_iter().map(planned).collect::<Vec<_>>());
+    Ok(match gather_sharing(cx, planned, pace, takes_over).await? {
+        Gathered::Pending(act) => without_items(act),
+        Gathered::Ended(items, done) if items.len() < all && items.len() == done => {
+            let reason = "members that others depend on follow".to_owned();
+            StepOutcome::Wait { reason, until: cx.now }.into()
         }
-        if let Some(word) = attested(cx, &allocation).await? {
-            return Ok(on_word(&word).into());
+        Gathered::Ended(items, done) if items.len() == done => {
+            StepOutcome::with_message(format!("{done} members are removed")).into()
         }
-        if node_is_lost(cx, allocation.node_id).await? && all_withdrawn(cx, &members).await? {
-            return Ok(StepOutcome::with_message(
-                "its node is unreachable: no other member depends on its members any more",
-            )
-            .into());
+        Gathered::Ended(items, _) => {
+            StepOutcome::Refused { reason: "some_failed", message: failures(&items) }.into()
         }
-        let mut pace = usize::MAX;
-        let mut orders = Vec::new();
-        for member in &members {
-            let component = component_of(cx, member).await?;
-            let at_once = component.as_ref().map_or(1, |component| component.drain_pace.at_once);
-            pace = pace.min(usize::try_from(at_once).unwrap_or(1).max(1));
-            orders.push((member.id, component.map_or(0, |component| component.update_order)));
-        }
-        // Components with a higher order depend on those with a lower one.
-        let order_of = |id: MemberId| orders.iter().find(|(of, _)| *of == id).map_or(0, |(_, order)| *order);
-        members.sort_by_key(|member| std::cmp::Reverse(order_of(member.id)));
-        let members = of_this_turn(cx, members, order_of).await?;
-        let force = cx.operation.input.force;
-        let takes_over = if force { TakesOver::All } else { TakesOver::Nothing };
-        let input = OperationInput { force, ..OperationInput::because("its allocation is being released") };
-        let planned = |member: Member| Planned { member, definition: &REMOVE, input: input.clone() };
-        let (all, planned) = (orders.len(), members.into_iter().map(planned).collect::<Vec<_>>());
-        Ok(match gather_sharing(cx, planned, pace, takes_over).await? {
-            Gathered::Pending(act) => without_items(act),
-            Gathered::Ended(items, done) if items.len() < all && items.len() == done => {
-                let reason = "members that others depend on follow".to_owned();
-                StepOutcome::Wait { reason, until: cx.now }.into()
-            }
-            Gathered::Ended(items, done) if items.len() == done => {
-                StepOutcome::with_message(format!("{done} members are removed")).into()
-            }
-            Gathered::Ended(items, _) => {
-                StepOutcome::Refused { reason: "some_failed", message: failures(&items) }.into()
-            }
-        })
     })
 }
 

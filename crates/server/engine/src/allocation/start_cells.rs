@@ -1,7 +1,6 @@
 //! Restarts the cells that the same operation stopped: standalone cells by a child restart each, members by a recovery, in
 //! dependency order. Each child verifies its result.
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::Verb;
@@ -26,18 +25,16 @@ pub(super) const START_CELLS: Step = Step {
     name: "start_cells",
     does: "restart the stopped cells and rejoin their members",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("running cells are the desired state"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let Some(stopped) = stopped(cx)? else {
-            return Ok(StepOutcome::with_message("no cell was stopped").into());
-        };
-        let allocation = subject(cx).await?;
-        start_again(cx, &allocation, stopped).await
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let Some(stopped) = stopped(cx)? else {
+        return Ok(StepOutcome::with_message("no cell was stopped").into());
+    };
+    let allocation = subject(cx).await?;
+    start_again(cx, &allocation, stopped).await
 }
 
 /// Restarts the stopped cells; members that were only drained are resumed.

@@ -1,7 +1,6 @@
 //! Stops every cell in an allocation for a restart in the same operation: drains members, keeps logs, destroys the cells
 //! without their state directories, and verifies that. The undo starts them again.
 
-use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result};
 use muster_ids::{CellId, MemberId, TypedId as _};
 use muster_model::allocation::{Allocation, FailureReason};
@@ -10,7 +9,6 @@ use muster_model::event::EventType;
 use muster_model::member::{Member, MemberState};
 use muster_model::operation::{OperationKind, OperationState};
 use muster_model::operation_input::OperationInput;
-
 use muster_model::witness::{Transition, Witness, WitnessKind};
 use muster_wire::task::Findings;
 use serde::{Deserialize, Serialize};
@@ -31,8 +29,8 @@ pub(super) const STOP_CELLS: Step = Step {
     name: "stop_cells",
     does: "drain the members, stop all cells and verify; state stays",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
 /// The stopped cells and members, for the step that restarts them.
@@ -73,41 +71,39 @@ fn is_asked_for(cx: &StepCx<'_>) -> bool {
     cx.operation.kind == OperationKind::AllocationRestart || cx.operation.input.restart
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        if !is_asked_for(cx) {
-            return Ok(StepOutcome::with_message("no cell needs a restart").into());
-        }
-        let allocation = subject(cx).await?;
-        let all = occupied(cx, &allocation).await?;
-        if all.is_empty() {
-            return Ok(StepOutcome::with_message("it holds no cells").into());
-        }
-        if let Some(reason) = in_the_way(cx, &all).await? {
-            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
-        }
-        if let Some(act) = drain(cx, &all).await? {
-            return Ok(act);
-        }
-        let mine =
-            |cell: &Cell| cell.state == CellState::Destroying && cell.operation_id == Some(cx.operation.id);
-        let due: Vec<Cell> = all.iter().filter(|of| !mine(&of.cell)).map(|of| of.cell.clone()).collect();
-        if !due.is_empty() {
-            let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    for cell in due {
-                        let state = CellState::Destroying;
-                        let after = Cell { state, operation_id: Some(operation_id), ..cell.clone() };
-                        tx.cell_move(&cell, &after, now).await?;
-                        effects.events.push((EventType::CellDestroying, path(&after), json!({})));
-                    }
-                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
-                })
-            }));
-        }
-        destroy_cell(cx, &allocation, all).await
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    if !is_asked_for(cx) {
+        return Ok(StepOutcome::with_message("no cell needs a restart").into());
+    }
+    let allocation = subject(cx).await?;
+    let all = occupied(cx, &allocation).await?;
+    if all.is_empty() {
+        return Ok(StepOutcome::with_message("it holds no cells").into());
+    }
+    if let Some(reason) = in_the_way(cx, &all).await? {
+        return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
+    }
+    if let Some(act) = drain(cx, &all).await? {
+        return Ok(act);
+    }
+    let mine =
+        |cell: &Cell| cell.state == CellState::Destroying && cell.operation_id == Some(cx.operation.id);
+    let due: Vec<Cell> = all.iter().filter(|of| !mine(&of.cell)).map(|of| of.cell.clone()).collect();
+    if !due.is_empty() {
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                for cell in due {
+                    let state = CellState::Destroying;
+                    let after = Cell { state, operation_id: Some(operation_id), ..cell.clone() };
+                    tx.cell_move(&cell, &after, now).await?;
+                    effects.events.push((EventType::CellDestroying, path(&after), json!({})));
+                }
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
+            })
+        }));
+    }
+    destroy_cell(cx, &allocation, all).await
 }
 
 /// Returns the reason to wait before anything is stopped, if any.
@@ -259,28 +255,26 @@ fn refused(reason: FailureReason, cell: &Cell, why: &str) -> StepAction {
     StepOutcome::Refused { reason: reason.as_str(), message }.into()
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let all = occupied(cx, &allocation).await?;
-        let stopped = match stopped(cx)? {
-            Some(stopped) => stopped,
-            // It was refused half-way: restart the cells that it had begun to stop.
-            None => {
-                let children = cx.store.operation_children(cx.operation.id).await?;
-                let begun = |of: &&Occupied| {
-                    let mine = of.cell.operation_id == Some(cx.operation.id);
-                    let started = |child: &OperationChild| {
-                        child.kind == RESTART.kind && child.subject_id == of.cell.id.uuid()
-                            || child.kind == RECOVER.kind
-                                && of.cell.member_id.is_some_and(|id| id.uuid() == child.subject_id)
-                    };
-                    mine && of.cell.state == CellState::Destroying || children.iter().any(started)
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let all = occupied(cx, &allocation).await?;
+    let stopped = match stopped(cx)? {
+        Some(stopped) => stopped,
+        // It was refused half-way: restart the cells that it had begun to stop.
+        None => {
+            let children = cx.store.operation_children(cx.operation.id).await?;
+            let begun = |of: &&Occupied| {
+                let mine = of.cell.operation_id == Some(cx.operation.id);
+                let started = |child: &OperationChild| {
+                    child.kind == RESTART.kind && child.subject_id == of.cell.id.uuid()
+                        || child.kind == RECOVER.kind
+                            && of.cell.member_id.is_some_and(|id| id.uuid() == child.subject_id)
                 };
-                let cells = all.iter().filter(begun).map(|of| of.cell.id).collect();
-                Stopped { cells, rested: rested(cx, &all).await? }
-            }
-        };
-        start_again(cx, &allocation, stopped).await
-    })
+                mine && of.cell.state == CellState::Destroying || children.iter().any(started)
+            };
+            let cells = all.iter().filter(begun).map(|of| of.cell.id).collect();
+            Stopped { cells, rested: rested(cx, &all).await? }
+        }
+    };
+    start_again(cx, &allocation, stopped).await
 }

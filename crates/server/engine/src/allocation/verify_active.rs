@@ -1,6 +1,5 @@
 //! Verifies that the sandbox exists and matches the request; only then is the allocation active.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::allocation::{Allocation, AllocationState, FailureReason};
 use muster_model::event::EventType;
@@ -18,46 +17,44 @@ pub(super) const VERIFY_ACTIVE: Step = Step {
     name: "verify_active",
     does: "inspect the sandbox and compare it with the request",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("verification changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let allocation = subject(cx).await?;
-        let Some(node) = allocation.node_id else { return Ok(refused("it has no node".to_owned())) };
-        let (task, found) = match ask_node(cx, &allocation, node, inspect_act, "inspect").await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(task, found) => (task, found),
-            Asked::Failed(why) => return Ok(refused(why)),
-        };
-        let expected = resources(&allocation, devices(cx, &allocation).await?);
-        if let Some(difference) = difference(&allocation, &expected, &found) {
-            return Ok(refused(difference));
-        }
-        let checked = json!({"present": true, "incarnation": allocation.incarnation, "devices": expected.devices,
-                             "amount": expected.amount});
-        let witness = evidence(cx, &allocation, Transition::Active, &task, checked);
-        let (now, operation_id) = (cx.now, cx.operation.id);
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                tx.witness_insert(&witness).await?;
-                let after = Allocation {
-                    state: AllocationState::Active,
-                    active_witness_id: Some(witness.id),
-                    operation_id: Some(operation_id),
-                    reason: None,
-                    message: None,
-                    ..allocation.clone()
-                };
-                tx.allocation_move(&allocation, &after, now).await?;
-                let data =
-                    json!({"node_id": node, "incarnation": allocation.incarnation, "witness_id": witness.id});
-                effects.events.push((EventType::AllocationActive, path(&after), data));
-                Ok(StepOutcome::witnessed(witness.id, json!(null)))
-            })
-        }))
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let allocation = subject(cx).await?;
+    let Some(node) = allocation.node_id else { return Ok(refused("it has no node".to_owned())) };
+    let (task, found) = match ask_node(cx, &allocation, node, inspect_act, "inspect").await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(task, found) => (task, found),
+        Asked::Failed(why) => return Ok(refused(why)),
+    };
+    let expected = resources(&allocation, devices(cx, &allocation).await?);
+    if let Some(difference) = difference(&allocation, &expected, &found) {
+        return Ok(refused(difference));
+    }
+    let checked = json!({"present": true, "incarnation": allocation.incarnation, "devices": expected.devices,
+                         "amount": expected.amount});
+    let witness = evidence(cx, &allocation, Transition::Active, &task, checked);
+    let (now, operation_id) = (cx.now, cx.operation.id);
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            tx.witness_insert(&witness).await?;
+            let after = Allocation {
+                state: AllocationState::Active,
+                active_witness_id: Some(witness.id),
+                operation_id: Some(operation_id),
+                reason: None,
+                message: None,
+                ..allocation.clone()
+            };
+            tx.allocation_move(&allocation, &after, now).await?;
+            let data =
+                json!({"node_id": node, "incarnation": allocation.incarnation, "witness_id": witness.id});
+            effects.events.push((EventType::AllocationActive, path(&after), data));
+            Ok(StepOutcome::witnessed(witness.id, json!(null)))
+        })
+    }))
 }
 
 fn refused(message: String) -> StepAction {

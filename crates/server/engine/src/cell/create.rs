@@ -1,6 +1,5 @@
 //! Creates a cell: provision (undo: destroy) · connect · verify that its services are ready.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::cell::{Cell, CellFailure, CellState};
 use muster_model::event::EventType;
@@ -24,34 +23,32 @@ pub const CREATE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Undo,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// Fails a cell that was not created, with the reason; its address and ports are free again.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let cell = subject(cx).await?;
-        if state == OperationState::Succeeded || cell.state.is_final() {
-            return Ok(StepOutcome::done().into());
-        }
-        let reason = match state {
-            OperationState::Cancelled => CellFailure::Cancelled,
-            _ => why(cx, &cell).await?,
-        };
-        let message = cx.operation.message.clone();
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                let after = Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
-                tx.cell_move(&cell, &after, now).await?;
-                tx.bump_desired(cell.network_id, cell.node_id).await?;
-                effects.tasks_for.push(cell.node_id);
-                let data = json!({"reason": reason, "advice": reason.advice()});
-                effects.events.push((EventType::CellFailed, path(&after), data));
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let cell = subject(cx).await?;
+    if state == OperationState::Succeeded || cell.state.is_final() {
+        return Ok(StepOutcome::done().into());
+    }
+    let reason = match state {
+        OperationState::Cancelled => CellFailure::Cancelled,
+        _ => why(cx, &cell).await?,
+    };
+    let message = cx.operation.message.clone();
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            let after = Cell { state: CellState::Failed, reason: Some(reason), message, ..cell.clone() };
+            tx.cell_move(&cell, &after, now).await?;
+            tx.bump_desired(cell.network_id, cell.node_id).await?;
+            effects.tasks_for.push(cell.node_id);
+            let data = json!({"reason": reason, "advice": reason.advice()});
+            effects.events.push((EventType::CellFailed, path(&after), data));
+            Ok(StepOutcome::done())
+        })
+    }))
 }
 
 /// Returns the operation's reason, made more specific for a deadline so that the owner can act on it.

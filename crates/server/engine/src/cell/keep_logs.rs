@@ -1,6 +1,5 @@
 //! Archives the tail of the cell's service logs before the cell is destroyed.
 
-use futures::future::BoxFuture;
 use muster_db::{Result, Tx};
 use muster_model::allocation::AllocationState;
 use muster_model::cell::{Cell, CellLog, CellState};
@@ -16,49 +15,44 @@ pub(super) const KEEP_LOGS: Step = Step {
     name: "keep_logs",
     does: "archive the logs of its services",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("archived logs do no harm"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let cell = subject(cx).await?;
-        let allocation = allocation(cx, &cell).await?;
-        if cell.state.is_final() || cell.incarnation == 0 || allocation.state != AllocationState::Active {
-            return Ok(StepOutcome::with_message("it has no logs").into());
-        }
-        if cell.state != CellState::Destroying {
-            let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    let after = Cell {
-                        state: CellState::Destroying,
-                        operation_id: Some(operation_id),
-                        ..cell.clone()
-                    };
-                    tx.cell_move(&cell, &after, now).await?;
-                    effects.events.push((EventType::CellDestroying, path(&after), json!({})));
-                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
-                })
-            }));
-        }
-        let wanted = order(&cell, &allocation, keep_logs_act(&cell, &allocation), "keep logs");
-        let found = match ask(cx, &wanted).await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(_, found) => found,
-            // An unreadable log must not keep its cell alive.
-            Asked::Failed(why) => {
-                return Ok(StepOutcome::with_message(format!("the logs could not be archived: {why}")).into());
-            }
-        };
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, _| {
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let cell = subject(cx).await?;
+    let allocation = allocation(cx, &cell).await?;
+    if cell.state.is_final() || cell.incarnation == 0 || allocation.state != AllocationState::Active {
+        return Ok(StepOutcome::with_message("it has no logs").into());
+    }
+    if cell.state != CellState::Destroying {
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        return Ok(StepAction::commit(move |tx, effects| {
             Box::pin(async move {
-                keep(tx, &cell, &found.logs, now).await?;
-                Ok(StepOutcome::with_message(format!("of {} services", found.logs.len())))
+                let after =
+                    Cell { state: CellState::Destroying, operation_id: Some(operation_id), ..cell.clone() };
+                tx.cell_move(&cell, &after, now).await?;
+                effects.events.push((EventType::CellDestroying, path(&after), json!({})));
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
             })
-        }))
-    })
+        }));
+    }
+    let wanted = order(&cell, &allocation, keep_logs_act(&cell, &allocation), "keep logs");
+    let found = match ask(cx, &wanted).await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(_, found) => found,
+        // An unreadable log must not keep its cell alive.
+        Asked::Failed(why) => {
+            return Ok(StepOutcome::with_message(format!("the logs could not be archived: {why}")).into());
+        }
+    };
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            keep(tx, &cell, &found.logs, now).await?;
+            Ok(StepOutcome::with_message(format!("of {} services", found.logs.len())))
+        })
+    }))
 }
 
 /// Archives the logs that an agent reported for this cell.

@@ -1,6 +1,5 @@
 //! Verifies that the cell exists, matches its spec, and that its services are ready.
 
-use futures::future::BoxFuture;
 use jiff::SignedDuration;
 use muster_db::{Result, StoreError};
 use muster_model::allocation::AllocationState;
@@ -19,62 +18,60 @@ pub(super) const VERIFY_RUNNING: Step = Step {
     name: "verify_running",
     does: "inspect the cell until all services are ready",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("verification changes nothing"),
 };
 
 /// Pause between two inspections. The agent itself waits a little for services that are not ready.
 const PAUSE: SignedDuration = SignedDuration::from_millis(200);
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let cell = subject(cx).await?;
-        let allocation = allocation(cx, &cell).await?;
-        if allocation.state != AllocationState::Active || cell.state.is_final() {
-            let why = format!("its allocation {} is {}", allocation.name, allocation.state);
-            return Ok(refused(CellFailure::AllocationEnded, why).into());
-        }
-        let wanted = order(&cell, &allocation, inspect_act(&cell, &allocation), "inspect");
-        let (task, found) = match ask(cx, &wanted).await? {
-            Asked::Pending(act) => return Ok(act),
-            Asked::Done(task, found) => (task, seen(&found)),
-            Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
-        };
-        let spec: CellSpec = serde_json::from_value(cell.spec.clone())
-            .map_err(|_| StoreError::Corrupt("a cell specification"))?;
-        match judge(&cell, &spec, &found) {
-            Judged::Ready => {}
-            Judged::Not(reason, why) => return Ok(refused(reason, why).into()),
-            Judged::Later(why) => {
-                let until = task.finished_at.unwrap_or(cx.now) + PAUSE;
-                if cx.now < until {
-                    return Ok(StepOutcome::Wait { reason: why, until }.into());
-                }
-                return ask_anew(cx, &wanted, &task);
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let cell = subject(cx).await?;
+    let allocation = allocation(cx, &cell).await?;
+    if allocation.state != AllocationState::Active || cell.state.is_final() {
+        let why = format!("its allocation {} is {}", allocation.name, allocation.state);
+        return Ok(refused(CellFailure::AllocationEnded, why).into());
+    }
+    let wanted = order(&cell, &allocation, inspect_act(&cell, &allocation), "inspect");
+    let (task, found) = match ask(cx, &wanted).await? {
+        Asked::Pending(act) => return Ok(act),
+        Asked::Done(task, found) => (task, seen(&found)),
+        Asked::Failed(why) => return Ok(refused(CellFailure::VerifyFailed, why).into()),
+    };
+    let spec: CellSpec =
+        serde_json::from_value(cell.spec.clone()).map_err(|_| StoreError::Corrupt("a cell specification"))?;
+    match judge(&cell, &spec, &found) {
+        Judged::Ready => {}
+        Judged::Not(reason, why) => return Ok(refused(reason, why).into()),
+        Judged::Later(why) => {
+            let until = task.finished_at.unwrap_or(cx.now) + PAUSE;
+            if cx.now < until {
+                return Ok(StepOutcome::Wait { reason: why, until }.into());
             }
+            return ask_anew(cx, &wanted, &task);
         }
-        let checked = json!({"present": true, "incarnation": cell.incarnation, "address": found.address,
-                             "services_ready": found.services.iter().map(|service| &service.name).collect::<Vec<_>>()});
-        let witness = evidence(cx, &cell, Transition::Active, &task, checked);
-        let (now, operation_id) = (cx.now, cx.operation.id);
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                tx.witness_insert(&witness).await?;
-                let after = Cell {
-                    state: CellState::Running,
-                    running_witness_id: Some(witness.id),
-                    operation_id: Some(operation_id),
-                    reason: None,
-                    message: None,
-                    ..cell.clone()
-                };
-                tx.cell_move(&cell, &after, now).await?;
-                let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
-                effects.events.push((EventType::CellRunning, path(&after), data));
-                Ok(StepOutcome::witnessed(witness.id, json!(null)))
-            })
-        }))
-    })
+    }
+    let checked = json!({"present": true, "incarnation": cell.incarnation, "address": found.address,
+                         "services_ready": found.services.iter().map(|service| &service.name).collect::<Vec<_>>()});
+    let witness = evidence(cx, &cell, Transition::Active, &task, checked);
+    let (now, operation_id) = (cx.now, cx.operation.id);
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            tx.witness_insert(&witness).await?;
+            let after = Cell {
+                state: CellState::Running,
+                running_witness_id: Some(witness.id),
+                operation_id: Some(operation_id),
+                reason: None,
+                message: None,
+                ..cell.clone()
+            };
+            tx.cell_move(&cell, &after, now).await?;
+            let data = json!({"incarnation": cell.incarnation, "witness_id": witness.id});
+            effects.events.push((EventType::CellRunning, path(&after), data));
+            Ok(StepOutcome::witnessed(witness.id, json!(null)))
+        })
+    }))
 }
 
 /// Assessment of an agent's findings.

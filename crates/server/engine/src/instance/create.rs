@@ -1,6 +1,5 @@
 //! Launches an app: add its members (undo: remove them) · verify that every component has enough of them.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
 use muster_model::instance::{Instance, InstanceFailure, InstanceState};
@@ -23,39 +22,33 @@ pub const CREATE: Definition = Definition {
     no_return: Some("verify_running"),
     abandon: Abandon::Undo,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// Fails an instance that did not start; it is decommissioned like any other. If the undo left nothing of it, its name is
 /// free.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let instance = subject(cx).await?;
-        let over = !matches!(instance.state, InstanceState::Created | InstanceState::Starting);
-        if state == OperationState::Succeeded || over {
-            return Ok(StepOutcome::done().into());
-        }
-        let reason = match (state, cx.operation.reason.as_deref()) {
-            (OperationState::Cancelled, _) => InstanceFailure::Cancelled,
-            (_, Some("deadline_passed")) => InstanceFailure::DeadlinePassed,
-            _ => InstanceFailure::BelowMinimum,
-        };
-        let message = cx.operation.message.clone();
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                let after = Instance {
-                    state: InstanceState::Failed,
-                    reason: Some(reason),
-                    message,
-                    ..instance.clone()
-                };
-                tx.instance_move(&instance, &after, now).await?;
-                tx.instance_free_name(&instance, now).await?;
-                let data = json!({"name": instance.name, "reason": reason, "advice": reason.advice()});
-                effects.events.push((EventType::InstanceFailed, path(&after), data));
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let instance = subject(cx).await?;
+    let over = !matches!(instance.state, InstanceState::Created | InstanceState::Starting);
+    if state == OperationState::Succeeded || over {
+        return Ok(StepOutcome::done().into());
+    }
+    let reason = match (state, cx.operation.reason.as_deref()) {
+        (OperationState::Cancelled, _) => InstanceFailure::Cancelled,
+        (_, Some("deadline_passed")) => InstanceFailure::DeadlinePassed,
+        _ => InstanceFailure::BelowMinimum,
+    };
+    let message = cx.operation.message.clone();
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            let after =
+                Instance { state: InstanceState::Failed, reason: Some(reason), message, ..instance.clone() };
+            tx.instance_move(&instance, &after, now).await?;
+            tx.instance_free_name(&instance, now).await?;
+            let data = json!({"name": instance.name, "reason": reason, "advice": reason.advice()});
+            effects.events.push((EventType::InstanceFailed, path(&after), data));
+            Ok(StepOutcome::done())
+        })
+    }))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::{MemberId, TypedId as _};
 use muster_manifest::Manifest;
@@ -24,70 +23,65 @@ pub(super) const ROLLING_UPDATE: Step = Step {
     name: "rolling_update",
     does: "upgrade the members one by one",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("a rollback is an operation of its own"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let instance = subject(cx).await?;
-        let manifest = manifest_of(cx, instance.app_version_id).await?;
-        let version = instance.app_version_id;
-        let changed = cx.operation.input.config.is_some();
-        let left = left_under_way(cx).await?;
-        let mut members = cx.store.member_living(instance.id).await?;
-        let mut resting = BTreeSet::new();
-        for member in &members {
-            if at_rest(cx.store, member).await? {
-                resting.insert(member.id);
-            }
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let instance = subject(cx).await?;
+    let manifest = manifest_of(cx, instance.app_version_id).await?;
+    let version = instance.app_version_id;
+    let changed = cx.operation.input.config.is_some();
+    let left = left_under_way(cx).await?;
+    let mut members = cx.store.member_living(instance.id).await?;
+    let mut resting = BTreeSet::new();
+    for member in &members {
+        if at_rest(cx.store, member).await? {
+            resting.insert(member.id);
         }
-        members.retain(|member| {
-            let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
-            // A member drained by a user stays drained on its old release: that user replaces it.
-            let concerned =
-                !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
-                    && !resting.contains(&member.id);
-            match item_of(cx, member) {
-                Some(item) if item.state == ItemState::Succeeded => false,
-                // A member with a child stays in the plan until its item holds the outcome.
-                Some(item) if item.operation_id.is_some() => true,
-                _ => concerned && (changed || !runs || left.contains(&member.id.uuid())),
-            }
-        });
-        let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
-            return Ok(StepOutcome::with_message("all members run it").into());
-        };
-        members.retain(|member| order(&manifest, member) == wave);
-        let paces = members
-            .iter()
-            .filter_map(|member| manifest.component(&member.component_key))
-            .map(|component| component.drain_pace.at_once);
-        let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
-        let spared = spared(cx, &instance, &manifest, &mut members).await?;
-        // A rollback from a broken release proceeds one by one even below the quorum: waiting would not repair anything.
-        let pace = pace.min(if cx.operation.kind == OperationKind::InstanceRollback {
-            spared.max(1)
-        } else {
-            spared
-        });
-        let input = OperationInput { app_version_id: Some(version), ..OperationInput::default() };
-        let planned: Vec<Planned> = members
-            .into_iter()
-            .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
-            .collect();
-        // Open children of a superseded upgrade are superseded too.
-        Ok(match gather(cx, planned, pace, TakesOver::Upgrades).await? {
-            Gathered::Pending(act) => among_all(cx, act),
-            Gathered::Ended(items, succeeded) if items.len() == succeeded => {
-                let until = cx.now;
-                ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
-            }
-            Gathered::Ended(items, _) => {
-                let message = failures(&items);
-                ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
-            }
-        })
+    }
+    members.retain(|member| {
+        let runs = member.app_version_id == Some(version) && member.state == MemberState::Active;
+        // A member drained by a user stays drained on its old release: that user replaces it.
+        let concerned =
+            !matches!(member.state, MemberState::Removing | MemberState::Failed | MemberState::Requested)
+                && !resting.contains(&member.id);
+        match item_of(cx, member) {
+            Some(item) if item.state == ItemState::Succeeded => false,
+            // A member with a child stays in the plan until its item holds the outcome.
+            Some(item) if item.operation_id.is_some() => true,
+            _ => concerned && (changed || !runs || left.contains(&member.id.uuid())),
+        }
+    });
+    let Some(wave) = members.iter().map(|member| order(&manifest, member)).min() else {
+        return Ok(StepOutcome::with_message("all members run it").into());
+    };
+    members.retain(|member| order(&manifest, member) == wave);
+    let paces = members
+        .iter()
+        .filter_map(|member| manifest.component(&member.component_key))
+        .map(|component| component.drain_pace.at_once);
+    let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
+    let spared = spared(cx, &instance, &manifest, &mut members).await?;
+    // A rollback from a broken release proceeds one by one even below the quorum: waiting would not repair anything.
+    let pace =
+        pace.min(if cx.operation.kind == OperationKind::InstanceRollback { spared.max(1) } else { spared });
+    let input = OperationInput { app_version_id: Some(version), ..OperationInput::default() };
+    let planned: Vec<Planned> = members
+        .into_iter()
+        .map(|member| Planned { member, definition: &UPGRADE, input: input.clone() })
+        .collect();
+    // Open children of a superseded upgrade are superseded too.
+    Ok(match gather(cx, planned, pace, TakesOver::Upgrades).await? {
+        Gathered::Pending(act) => among_all(cx, act),
+        Gathered::Ended(items, succeeded) if items.len() == succeeded => {
+            let until = cx.now;
+            ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
+        }
+        Gathered::Ended(items, _) => {
+            let message = failures(&items);
+            ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
+        }
     })
 }
 

@@ -1,6 +1,5 @@
 //! Changes the number of an instance's members: first adds the missing ones, then removes the surplus.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::operation::{OperationKind, OperationState};
 
@@ -20,12 +19,12 @@ pub const SCALE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Never,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// When it is accepted as partial, the counts of members that were never started are reverted.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
     let mut meant = listed(&cx.operation.input.add, Intent::Add);
     meant.extend(listed(&cx.operation.input.remove, Intent::Remove));
-    settle_members(cx, state, meant)
+    settle_members(cx, state, meant).await
 }

@@ -1,6 +1,5 @@
 //! Removes the surplus members of an instance.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::operation::Item;
 use muster_model::operation_input::OperationInput;
@@ -15,36 +14,34 @@ pub(super) const SHRINK: Step = Step {
     name: "shrink",
     does: "remove the surplus members",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("removed members are not restored"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let members = members(cx, &cx.operation.input.remove).await?;
-        if members.is_empty() {
-            return Ok(StepOutcome::with_message("none").into());
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let members = members(cx, &cx.operation.input.remove).await?;
+    if members.is_empty() {
+        return Ok(StepOutcome::with_message("none").into());
+    }
+    let manifest = manifest_of(cx, subject(cx).await?.app_version_id).await?;
+    let paces = members
+        .iter()
+        .filter_map(|member| manifest.component(&member.component_key))
+        .map(|component| component.drain_pace.at_once);
+    let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
+    let planned: Vec<Planned> = members
+        .into_iter()
+        .map(|member| Planned { member, definition: &REMOVE, input: OperationInput::default() })
+        .collect();
+    Ok(match gather(cx, planned, pace, TakesOver::Nothing).await? {
+        Gathered::Pending(act) => among_all(cx, act),
+        Gathered::Ended(items, done) if items.len() == done => {
+            ended(cx, items, StepOutcome::with_message(format!("{done} are removed")))
         }
-        let manifest = manifest_of(cx, subject(cx).await?.app_version_id).await?;
-        let paces = members
-            .iter()
-            .filter_map(|member| manifest.component(&member.component_key))
-            .map(|component| component.drain_pace.at_once);
-        let pace = usize::try_from(paces.min().unwrap_or(1)).unwrap_or(1).max(1);
-        let planned: Vec<Planned> = members
-            .into_iter()
-            .map(|member| Planned { member, definition: &REMOVE, input: OperationInput::default() })
-            .collect();
-        Ok(match gather(cx, planned, pace, TakesOver::Nothing).await? {
-            Gathered::Pending(act) => among_all(cx, act),
-            Gathered::Ended(items, done) if items.len() == done => {
-                ended(cx, items, StepOutcome::with_message(format!("{done} are removed")))
-            }
-            Gathered::Ended(items, done) => {
-                let message = format!("{done} of {} are removed; {}", items.len(), failures(&items));
-                ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
-            }
-        })
+        Gathered::Ended(items, done) => {
+            let message = format!("{done} of {} are removed; {}", items.len(), failures(&items));
+            ended(cx, items, StepOutcome::Refused { reason: "some_failed", message })
+        }
     })
 }
 

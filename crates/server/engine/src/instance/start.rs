@@ -3,7 +3,6 @@
 //! Slow, independent work runs for all members in parallel: where possible, a member's allocation and cell are created
 //! before the components ahead of its own are active. It joins once they are, and never before (`member/join.rs`).
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::{MemberId, OperationId};
 use muster_manifest::{AppKind, Manifest};
@@ -26,8 +25,8 @@ pub(super) const START: Step = Step {
     name: "start",
     does: "add the members, component by component",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
 const AT_ONCE: usize = 64;
@@ -41,65 +40,61 @@ async fn members(cx: &StepCx<'_>) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let instance = subject(cx).await?;
-        if instance.state == InstanceState::Created {
-            let now = cx.now;
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    let after = Instance { state: InstanceState::Starting, ..instance.clone() };
-                    tx.instance_move(&instance, &after, now).await?;
-                    effects.events.push((
-                        EventType::InstanceStarting,
-                        path(&after),
-                        json!({"name": instance.name}),
-                    ));
-                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
-                })
-            }));
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let instance = subject(cx).await?;
+    if instance.state == InstanceState::Created {
+        let now = cx.now;
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                let after = Instance { state: InstanceState::Starting, ..instance.clone() };
+                tx.instance_move(&instance, &after, now).await?;
+                effects.events.push((
+                    EventType::InstanceStarting,
+                    path(&after),
+                    json!({"name": instance.name}),
+                ));
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
+            })
+        }));
+    }
+    let manifest = manifest_of(cx, instance.app_version_id).await?;
+    let members = members(cx).await?;
+    // The first unfinished wave: later ones wait for it, at the latest before they join.
+    let through = |item_of: &Member| {
+        let item = cx.operation.items.iter().find(|item| item.id == item_of.id.to_string());
+        item.is_some_and(|item| matches!(item.state, ItemState::Succeeded | ItemState::Failed))
+    };
+    let wave = members.iter().filter(|member| !through(member)).map(|member| order(&manifest, member)).min();
+    let plan = |member: Member| Planned { member, definition: &ADD, input: adding_in_order(cx) };
+    let (now_due, later): (Vec<Member>, Vec<Member>) =
+        members.into_iter().partition(|member| wave.is_none_or(|wave| order(&manifest, member) <= wave));
+    let next = later.iter().map(|member| order(&manifest, member)).min();
+    let follows = |member: &&Member| Some(order(&manifest, member)) == next;
+    let following: Vec<String> = later.iter().filter(follows).map(|member| member.id.to_string()).collect();
+    let early: Vec<Planned> =
+        later.into_iter().filter(|member| can_be_made_early(&manifest, member)).map(plan).collect();
+    let planned: Vec<Planned> = now_due.into_iter().map(plan).collect();
+    let (items, succeeded) = match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
+        Gathered::Pending(act) => {
+            let acts = match gather(cx, early, AT_ONCE, TakesOver::Nothing).await? {
+                Gathered::Pending(meanwhile) => vec![among_all(cx, act), among_all(cx, meanwhile)],
+                // There are none, or none could be added, which is reported in their own wave.
+                Gathered::Ended(..) => vec![among_all(cx, act)],
+            };
+            return Ok(StepAction::combine(acts).unwrap_or_else(|| StepOutcome::done().into()));
         }
-        let manifest = manifest_of(cx, instance.app_version_id).await?;
-        let members = members(cx).await?;
-        // The first unfinished wave: later ones wait for it, at the latest before they join.
-        let through = |item_of: &Member| {
-            let item = cx.operation.items.iter().find(|item| item.id == item_of.id.to_string());
-            item.is_some_and(|item| matches!(item.state, ItemState::Succeeded | ItemState::Failed))
-        };
-        let wave =
-            members.iter().filter(|member| !through(member)).map(|member| order(&manifest, member)).min();
-        let plan = |member: Member| Planned { member, definition: &ADD, input: adding_in_order(cx) };
-        let (now_due, later): (Vec<Member>, Vec<Member>) =
-            members.into_iter().partition(|member| wave.is_none_or(|wave| order(&manifest, member) <= wave));
-        let next = later.iter().map(|member| order(&manifest, member)).min();
-        let follows = |member: &&Member| Some(order(&manifest, member)) == next;
-        let following: Vec<String> =
-            later.iter().filter(follows).map(|member| member.id.to_string()).collect();
-        let early: Vec<Planned> =
-            later.into_iter().filter(|member| can_be_made_early(&manifest, member)).map(plan).collect();
-        let planned: Vec<Planned> = now_due.into_iter().map(plan).collect();
-        let (items, succeeded) = match gather(cx, planned, AT_ONCE, TakesOver::Nothing).await? {
-            Gathered::Pending(act) => {
-                let acts = match gather(cx, early, AT_ONCE, TakesOver::Nothing).await? {
-                    Gathered::Pending(meanwhile) => vec![among_all(cx, act), among_all(cx, meanwhile)],
-                    // There are none, or none could be added, which is reported in their own wave.
-                    Gathered::Ended(..) => vec![among_all(cx, act)],
-                };
-                return Ok(StepAction::combine(acts).unwrap_or_else(|| StepOutcome::done().into()));
-            }
-            Gathered::Ended(items, succeeded) => (items, succeeded),
-        };
-        // Fail if a component's members could not be added: later components would not work either.
-        if succeeded < items.len() {
-            let message = failures(&items);
-            return Ok(ended(cx, items, StepOutcome::Refused { reason: "below_minimum", message }));
-        }
-        if next.is_none() {
-            return Ok(ended(cx, items, StepOutcome::with_message("all of its members are active")));
-        }
-        let outcome = StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now };
-        Ok(waking(cx, &following, ended(cx, items, outcome)))
-    })
+        Gathered::Ended(items, succeeded) => (items, succeeded),
+    };
+    // Fail if a component's members could not be added: later components would not work either.
+    if succeeded < items.len() {
+        let message = failures(&items);
+        return Ok(ended(cx, items, StepOutcome::Refused { reason: "below_minimum", message }));
+    }
+    if next.is_none() {
+        return Ok(ended(cx, items, StepOutcome::with_message("all of its members are active")));
+    }
+    let outcome = StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now };
+    Ok(waking(cx, &following, ended(cx, items, outcome)))
 }
 
 /// Wakes the operations of these members, which wait for this action.
@@ -135,26 +130,24 @@ fn can_be_made_early(manifest: &Manifest, member: &Member) -> bool {
         })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let mut planned: Vec<Planned> = Vec::new();
-        for member in members(cx).await? {
-            if member.state != MemberState::Removed {
-                planned.push(Planned { member, definition: &REMOVE, input: OperationInput::forced(true) });
-            }
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let mut planned: Vec<Planned> = Vec::new();
+    for member in members(cx).await? {
+        if member.state != MemberState::Removed {
+            planned.push(Planned { member, definition: &REMOVE, input: OperationInput::forced(true) });
         }
-        if planned.is_empty() {
-            return Ok(StepOutcome::with_message("none of its members is left").into());
+    }
+    if planned.is_empty() {
+        return Ok(StepOutcome::with_message("none of its members is left").into());
+    }
+    Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
+        Gathered::Pending(act) => without_items(act),
+        Gathered::Ended(items, succeeded) if items.len() == succeeded => {
+            StepOutcome::with_message("its members are removed").into()
         }
-        Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
-            Gathered::Pending(act) => without_items(act),
-            Gathered::Ended(items, succeeded) if items.len() == succeeded => {
-                StepOutcome::with_message("its members are removed").into()
-            }
-            Gathered::Ended(items, _) => {
-                StepOutcome::Refused { reason: "below_minimum", message: failures(&items) }.into()
-            }
-        })
+        Gathered::Ended(items, _) => {
+            StepOutcome::Refused { reason: "below_minimum", message: failures(&items) }.into()
+        }
     })
 }
 

@@ -3,7 +3,6 @@
 //! A component starts once it is verified that nothing depends on the members of those before it. It does not wait for their
 //! cells to be destroyed and wiped.
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::MemberId;
 use muster_manifest::Manifest;
@@ -27,79 +26,76 @@ pub(super) const STOP: Step = Step {
     name: "stop",
     does: "remove the members, component by component",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("removed members are not restored"),
 };
 
 const AT_ONCE: usize = 64;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let instance = subject(cx).await?;
-        if !matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped) {
-            let (now, operation_id) = (cx.now, cx.operation.id);
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    let after = Instance {
-                        state: InstanceState::Stopping,
-                        operation_id: Some(operation_id),
-                        reconcile_due_at: None,
-                        ..instance.clone()
-                    };
-                    tx.instance_move(&instance, &after, now).await?;
-                    effects.events.push((
-                        EventType::InstanceStopping,
-                        path(&after),
-                        json!({"name": instance.name}),
-                    ));
-                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
-                })
-            }));
-        }
-        let manifest = manifest_of(cx, instance.app_version_id).await?;
-        let mut members = cx.store.member_living(instance.id).await?;
-        // A removed member stays in the plan until its item holds the outcome.
-        for item in cx.operation.items.iter().filter(|item| item.state != ItemState::Succeeded) {
-            let id: MemberId =
-                item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
-            if !members.iter().any(|member| member.id == id) {
-                members.extend(cx.store.member_lookup(id).await?);
-            }
-        }
-        members.retain(|member| item_of(cx, member).is_none_or(|item| item.state != ItemState::Succeeded));
-        if members.is_empty() {
-            return Ok(StepOutcome::with_message("it has no members").into());
-        }
-        let (last, all) = (begun(cx, &manifest, &members).await?, members.len());
-        members.retain(|member| order(&manifest, member) >= last);
-        let is_last_wave = members.len() == all;
-        // The whole instance is removed: no other member has to take over the work.
-        let input = OperationInput {
-            with_instance: true,
-            quarantined: cx.operation.input.quarantined,
-            ..OperationInput::forced(is_forced(cx))
-        };
-        let planned: Vec<Planned> = members
-            .into_iter()
-            .map(|member| Planned { member, definition: &REMOVE, input: input.clone() })
-            .collect();
-        Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
-            Gathered::Pending(act) => among_all(cx, act),
-            Gathered::Ended(items, done) if items.len() == done => {
-                let until = cx.now;
-                ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
-            }
-            Gathered::Ended(items, _) => {
-                let outcome = match quarantined(&items) {
-                    Some(outcome) if is_last_wave => outcome,
-                    Some(_) => {
-                        StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now }
-                    }
-                    None => StepOutcome::Refused { reason: "some_failed", message: failures(&items) },
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let instance = subject(cx).await?;
+    if !matches!(instance.state, InstanceState::Stopping | InstanceState::Stopped) {
+        let (now, operation_id) = (cx.now, cx.operation.id);
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                let after = Instance {
+                    state: InstanceState::Stopping,
+                    operation_id: Some(operation_id),
+                    reconcile_due_at: None,
+                    ..instance.clone()
                 };
-                ended(cx, items, outcome)
-            }
-        })
+                tx.instance_move(&instance, &after, now).await?;
+                effects.events.push((
+                    EventType::InstanceStopping,
+                    path(&after),
+                    json!({"name": instance.name}),
+                ));
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
+            })
+        }));
+    }
+    let manifest = manifest_of(cx, instance.app_version_id).await?;
+    let mut members = cx.store.member_living(instance.id).await?;
+    // A removed member stays in the plan until its item holds the outcome.
+    for item in cx.operation.items.iter().filter(|item| item.state != ItemState::Succeeded) {
+        let id: MemberId = item.id.parse().map_err(|_| StoreError::Corrupt("a member of an operation"))?;
+        if !members.iter().any(|member| member.id == id) {
+            members.extend(cx.store.member_lookup(id).await?);
+        }
+    }
+    members.retain(|member| item_of(cx, member).is_none_or(|item| item.state != ItemState::Succeeded));
+    if members.is_empty() {
+        return Ok(StepOutcome::with_message("it has no members").into());
+    }
+    let (last, all) = (begun(cx, &manifest, &members).await?, members.len());
+    members.retain(|member| order(&manifest, member) >= last);
+    let is_last_wave = members.len() == all;
+    // The whole instance is removed: no other member has to take over the work.
+    let input = OperationInput {
+        with_instance: true,
+        quarantined: cx.operation.input.quarantined,
+        ..OperationInput::forced(is_forced(cx))
+    };
+    let planned: Vec<Planned> = members
+        .into_iter()
+        .map(|member| Planned { member, definition: &REMOVE, input: input.clone() })
+        .collect();
+    Ok(match gather(cx, planned, AT_ONCE, TakesOver::All).await? {
+        Gathered::Pending(act) => among_all(cx, act),
+        Gathered::Ended(items, done) if items.len() == done => {
+            let until = cx.now;
+            ended(cx, items, StepOutcome::Wait { reason: "the next components follow".to_owned(), until })
+        }
+        Gathered::Ended(items, _) => {
+            let outcome = match quarantined(&items) {
+                Some(outcome) if is_last_wave => outcome,
+                Some(_) => {
+                    StepOutcome::Wait { reason: "the next components follow".to_owned(), until: cx.now }
+                }
+                None => StepOutcome::Refused { reason: "some_failed", message: failures(&items) },
+            };
+            ended(cx, items, outcome)
+        }
     })
 }
 

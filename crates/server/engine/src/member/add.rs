@@ -1,7 +1,6 @@
 //! Adds a member: claim (undo: release) · provision its cell (undo: destroy) · join through the adapter (undo: leave) ·
 //! verify · publish.
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{Result, StoreError, Tx};
 use muster_model::event::EventType;
@@ -33,62 +32,60 @@ pub const ADD: Definition = Definition {
     no_return: Some("verify_active"),
     abandon: Abandon::Undo,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// Fails a member that did not become active, with the reason. A member that never worked lowers the desired count, unless
 /// it was a replacement and never counted in addition, or a removal has already uncounted it.
-pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        let under_way =
-            matches!(member.state, MemberState::Requested | MemberState::Provisioning | MemberState::Joining);
-        if state == OperationState::Succeeded {
-            return Ok(StepOutcome::done().into());
-        }
-        let replace = replaced_for(cx, &member).await?;
-        if !under_way && replace.is_none() {
-            return Ok(StepOutcome::done().into());
-        }
-        let lowers = member.active_witness_id.is_none() && cx.operation.input.replaces.is_none();
-        let reason = match state {
-            OperationState::Cancelled => MemberFailure::Cancelled,
-            _ => failure_of(cx).await?,
-        };
-        let message = cx.operation.message.clone();
-        let (now, timing, env) = (cx.now, *cx.timing, cx.env.clone());
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                // A continuing replacement keeps the reservation and releases it itself. A superseded one cannot.
-                let mut member = member;
-                if let Some(replace) = replace
-                    && tx.operation_now(replace.id).await?.is_none()
-                {
-                    release_reserved(tx, &env, &member, &replace, &timing, now).await?;
-                    let moved = tx.member_now(member.id).await?;
-                    member = moved.ok_or(StoreError::Gone("member".to_owned()))?;
-                }
-                if !under_way {
-                    return Ok(StepOutcome::done());
-                }
-                let after = Member {
-                    state: MemberState::Failed,
-                    failure_reason: Some(reason),
-                    message,
-                    ..member.clone()
-                };
-                let lowers = lowers && !already_uncounted(tx, &member).await?;
-                tx.member_move(&member, &after, now).await?;
-                if lowers {
-                    tx.component_change_desired(member.instance_id, &member.component_key, -1, 0).await?;
-                }
-                let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
-                                  "advice": reason.advice()});
-                effects.events.push((EventType::MemberFailed, path(&after), data));
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+pub(super) async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    let under_way =
+        matches!(member.state, MemberState::Requested | MemberState::Provisioning | MemberState::Joining);
+    if state == OperationState::Succeeded {
+        return Ok(StepOutcome::done().into());
+    }
+    let replace = replaced_for(cx, &member).await?;
+    if !under_way && replace.is_none() {
+        return Ok(StepOutcome::done().into());
+    }
+    let lowers = member.active_witness_id.is_none() && cx.operation.input.replaces.is_none();
+    let reason = match state {
+        OperationState::Cancelled => MemberFailure::Cancelled,
+        _ => failure_of(cx).await?,
+    };
+    let message = cx.operation.message.clone();
+    let (now, timing, env) = (cx.now, *cx.timing, cx.env.clone());
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            // A continuing replacement keeps the reservation and releases it itself. A superseded one cannot.
+            let mut member = member;
+            if let Some(replace) = replace
+                && tx.operation_now(replace.id).await?.is_none()
+            {
+                release_reserved(tx, &env, &member, &replace, &timing, now).await?;
+                let moved = tx.member_now(member.id).await?;
+                member = moved.ok_or(StoreError::Gone("member".to_owned()))?;
+            }
+            if !under_way {
+                return Ok(StepOutcome::done());
+            }
+            let after = Member {
+                state: MemberState::Failed,
+                failure_reason: Some(reason),
+                message,
+                ..member.clone()
+            };
+            let lowers = lowers && !already_uncounted(tx, &member).await?;
+            tx.member_move(&member, &after, now).await?;
+            if lowers {
+                tx.component_change_desired(member.instance_id, &member.component_key, -1, 0).await?;
+            }
+            let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
+                              "advice": reason.advice()});
+            effects.events.push((EventType::MemberFailed, path(&after), data));
+            Ok(StepOutcome::done())
+        })
+    }))
 }
 
 /// Returns the replacement that reserved the allocation of a member that never worked, if any.

@@ -1,6 +1,5 @@
 //! Finds capacity for a member: in the allocation that its owner named, or in a new one. The undo releases a new one.
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{OperationChild, Result};
 use muster_ids::{AllocationId, TypedId as _};
@@ -25,33 +24,31 @@ pub(super) const CLAIM: Step = Step {
     name: "claim",
     does: "claim capacity: the named allocation, or a new one",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        if !can_begin(cx.operation.kind, member.state) {
-            let why = format!("it is {}: it needs no capacity", member.state);
-            return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    if !can_begin(cx.operation.kind, member.state) {
+        let why = format!("it is {}: it needs no capacity", member.state);
+        return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+    }
+    if let Some(child) = child::find(cx, "allocation").await? {
+        return Ok(allocated(cx, &child));
+    }
+    if let Some(id) = member.allocation_id {
+        let held = cx.store.allocation_lookup(id).await?;
+        let held = held.filter(|held| held.state == AllocationState::Active);
+        if let Some(held) = held {
+            return Ok(bind(cx, member, &held));
         }
-        if let Some(child) = child::find(cx, "allocation").await? {
-            return Ok(allocated(cx, &child));
+        if !member.allocation_made {
+            let why = "the named allocation is no longer active";
+            return Ok(refused(MemberFailure::AllocationEnded, why).into());
         }
-        if let Some(id) = member.allocation_id {
-            let held = cx.store.allocation_lookup(id).await?;
-            let held = held.filter(|held| held.state == AllocationState::Active);
-            if let Some(held) = held {
-                return Ok(bind(cx, member, &held));
-            }
-            if !member.allocation_made {
-                let why = "the named allocation is no longer active";
-                return Ok(refused(MemberFailure::AllocationEnded, why).into());
-            }
-        }
-        make(cx, member, MemberState::Provisioning, None).await
-    })
+    }
+    make(cx, member, MemberState::Provisioning, None).await
 }
 
 /// Maps the progress of the allocation's creation to an outcome.
@@ -195,15 +192,13 @@ async fn capacity_of(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> R
     Ok(amounts(component(&manifest, member)?.capacity))
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        // An earlier allocation, with the member's data in it, is not this operation's to release.
-        if !child::ever(cx, "allocation").await? {
-            return Ok(StepOutcome::with_message("no other capacity was claimed for it").into());
-        }
-        super::release::give_back(cx, &member).await
-    })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    // An earlier allocation, with the member's data in it, is not this operation's to release.
+    if !child::ever(cx, "allocation").await? {
+        return Ok(StepOutcome::with_message("no other capacity was claimed for it").into());
+    }
+    super::release::give_back(cx, &member).await
 }
 
 #[cfg(test)]

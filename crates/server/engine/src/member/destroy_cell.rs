@@ -1,6 +1,5 @@
 //! Destroys a member's cell and verifies that nothing of it is left.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::TypedId as _;
 use muster_model::event::Timeline;
@@ -21,18 +20,16 @@ pub(super) const DESTROY_CELL: Step = Step {
     name: "destroy_cell",
     does: "destroy the cell and verify that nothing is left",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("a destroyed cell is not recreated without its owner"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        match quarantine(cx, &member).await? {
-            Some(act) => Ok(act),
-            None => destroy_cell(cx, &member).await,
-        }
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    match quarantine(cx, &member).await? {
+        Some(act) => Ok(act),
+        None => destroy_cell(cx, &member).await,
+    }
 }
 
 /// Destroys the cell of a member.

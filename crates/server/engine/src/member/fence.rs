@@ -2,7 +2,6 @@
 //! secrets are revoked, and its self-fencing period elapses. The other nodes of the network confirm that they have
 //! reconciled.
 
-use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Result, Tx};
 use muster_ids::TypedId as _;
@@ -23,7 +22,7 @@ pub(super) const FENCE: Step = Step {
     name: "fence",
     does: "fence the member, if its node is unreachable",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("the fence is lifted when its operation ends, or when its node is reachable and clean"),
 };
 
@@ -33,7 +32,7 @@ pub(super) const FENCE_IF_FORCED: Step = Step {
     name: "fence",
     does: "fence the member, if forced and its node is unreachable",
     verifies: true,
-    run: run_if_forced,
+    run: |cx| Box::pin(run_if_forced(cx)),
     undo: Undo::None(
         "a removed member stays fenced; its node is admitted again when it is reachable and clean",
     ),
@@ -63,46 +62,42 @@ pub(super) async fn let_in(
     Ok(())
 }
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
-            return Ok(StepOutcome::with_message("it has no cell").into());
-        };
-        let Some((node, since)) = lost_node(cx, &cell).await? else {
-            let Some(cell) = cut_off(cx, &member).await? else {
-                return Ok(StepOutcome::with_message("its node is reachable: nothing to fence").into());
-            };
-            let now = cx.now;
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    let_in(tx, effects, &member, &cell, now).await?;
-                    Ok(StepOutcome::with_message("its node is reachable again: the fence is lifted"))
-                })
-            }));
-        };
-        cut(cx, member, cell, node, since).await
-    })
-}
-
-fn run_if_forced<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        if !cx.operation.input.force {
-            return Ok(StepOutcome::with_message("it is not forced: no member is fenced").into());
-        }
-        let member = subject(cx).await?;
-        if member.fenced {
-            return Ok(StepOutcome::with_message("it is already fenced").into());
-        }
-        let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
-            return Ok(StepOutcome::with_message("it has no cell").into());
-        };
-        // A leaving member is not unfenced either if its node recovers meanwhile: its cell is destroyed.
-        let Some((node, since)) = lost_node(cx, &cell).await? else {
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
+        return Ok(StepOutcome::with_message("it has no cell").into());
+    };
+    let Some((node, since)) = lost_node(cx, &cell).await? else {
+        let Some(cell) = cut_off(cx, &member).await? else {
             return Ok(StepOutcome::with_message("its node is reachable: nothing to fence").into());
         };
-        cut(cx, member, cell, node, since).await
-    })
+        let now = cx.now;
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                let_in(tx, effects, &member, &cell, now).await?;
+                Ok(StepOutcome::with_message("its node is reachable again: the fence is lifted"))
+            })
+        }));
+    };
+    cut(cx, member, cell, node, since).await
+}
+
+async fn run_if_forced(cx: &StepCx<'_>) -> Result<StepAction> {
+    if !cx.operation.input.force {
+        return Ok(StepOutcome::with_message("it is not forced: no member is fenced").into());
+    }
+    let member = subject(cx).await?;
+    if member.fenced {
+        return Ok(StepOutcome::with_message("it is already fenced").into());
+    }
+    let Some(cell) = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final()) else {
+        return Ok(StepOutcome::with_message("it has no cell").into());
+    };
+    // A leaving member is not unfenced either if its node recovers meanwhile: its cell is destroyed.
+    let Some((node, since)) = lost_node(cx, &cell).await? else {
+        return Ok(StepOutcome::with_message("its node is reachable: nothing to fence").into());
+    };
+    cut(cx, member, cell, node, since).await
 }
 
 /// Cuts a member off whose node was lost after its operation had passed the fence. Returns the action until it is cut off.

@@ -1,7 +1,6 @@
 //! Finalizes a removal: by the evidence that the cell is gone and the allocation wiped, or by an operator's attestation. The
 //! two are recorded as different kinds of evidence.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::TypedId as _;
 use muster_model::allocation::AllocationState;
@@ -22,79 +21,77 @@ pub(super) const FINALIZE: Step = Step {
     name: "finalize",
     does: "verify that nothing is left of it",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("verification changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        if member.state == MemberState::Removed {
-            return Ok(StepOutcome::with_message("it is removed").into());
-        }
-        let mut evidence = Vec::new();
-        let mut checked = Vec::new();
-        if let Some(cell) = cell_of(cx, &member).await? {
-            match cell.state {
-                CellState::Destroyed => {}
-                // It was never created; the undo of its creation verified that nothing is left.
-                CellState::Failed => {}
-                state => {
-                    let reason = format!("its cell is {state}, and is destroyed with its allocation");
-                    return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
-                }
-            }
-            checked.push(json!({"what": "its cell", "cell_id": cell.id, "state": cell.state,
-                                "witness_id": cell.destroyed_witness_id}));
-            if let Some(id) = cell.destroyed_witness_id {
-                evidence.extend(cx.store.witness_lookup(id).await?);
-            }
-        } else {
-            checked.push(json!({"what": "its cell", "state": "it never had one"}));
-        }
-        if let Some(id) = member.allocation_id.filter(|_| member.allocation_made)
-            && let Some(allocation) = cx.store.allocation_lookup(id).await?
-        {
-            let others = cx.store.member_in(id).await?.iter().any(|other| other.id != member.id);
-            let ended = matches!(allocation.state, AllocationState::Released | AllocationState::Failed);
-            if !ended && !others {
-                let why = format!("the allocation created for it is {}", allocation.state);
-                return Ok(refused(MemberFailure::ProvisionFailed, why).into());
-            }
-            checked.push(json!({"what": "its allocation", "allocation_id": id, "state": allocation.state,
-                                "witness_id": allocation.wiped_witness_id}));
-            if let Some(id) = allocation.wiped_witness_id {
-                evidence.extend(cx.store.witness_lookup(id).await?);
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    if member.state == MemberState::Removed {
+        return Ok(StepOutcome::with_message("it is removed").into());
+    }
+    let mut evidence = Vec::new();
+    let mut checked = Vec::new();
+    if let Some(cell) = cell_of(cx, &member).await? {
+        match cell.state {
+            CellState::Destroyed => {}
+            // It was never created; the undo of its creation verified that nothing is left.
+            CellState::Failed => {}
+            state => {
+                let reason = format!("its cell is {state}, and is destroyed with its allocation");
+                return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
             }
         }
-        if let Some(step) = cx.operation.step(VERIFY_WITHDRAWN.name) {
-            checked.push(json!({"what": "that nothing counts on it", "found": step.output}));
+        checked.push(json!({"what": "its cell", "cell_id": cell.id, "state": cell.state,
+                            "witness_id": cell.destroyed_witness_id}));
+        if let Some(id) = cell.destroyed_witness_id {
+            evidence.extend(cx.store.witness_lookup(id).await?);
         }
-        let word = evidence.iter().find(|witness| witness.kind == WitnessKind::Attested);
-        let withdrawn: Evidence = recorded(cx.operation, &VERIFY_WITHDRAWN)?.unwrap_or_default();
-        let node_id = evidence.last().and_then(|seen| seen.node_id).or(withdrawn.node);
-        // The death of its own cell stood in for the checks in it.
-        let kind = match word {
-            Some(word) => word.kind,
-            None if withdrawn.lost && node_id.is_some() => WitnessKind::Lost,
-            None => WitnessKind::Witnessed,
-        };
-        let witness = Witness {
-            id: cx.env.id(),
-            subject_id: member.id.uuid(),
-            transition: Transition::Removed,
-            kind,
-            incarnation: member.incarnation,
-            operation_id: Some(cx.operation.id),
-            node_id,
-            task_id: evidence.last().and_then(|seen| seen.task_id),
-            actor_id: word.and_then(|word| word.actor_id.clone()),
-            checked: json!(checked),
-            result: json!({}),
-            at: cx.now,
-        };
-        Ok(write(cx, member, witness))
-    })
+    } else {
+        checked.push(json!({"what": "its cell", "state": "it never had one"}));
+    }
+    if let Some(id) = member.allocation_id.filter(|_| member.allocation_made)
+        && let Some(allocation) = cx.store.allocation_lookup(id).await?
+    {
+        let others = cx.store.member_in(id).await?.iter().any(|other| other.id != member.id);
+        let ended = matches!(allocation.state, AllocationState::Released | AllocationState::Failed);
+        if !ended && !others {
+            let why = format!("the allocation created for it is {}", allocation.state);
+            return Ok(refused(MemberFailure::ProvisionFailed, why).into());
+        }
+        checked.push(json!({"what": "its allocation", "allocation_id": id, "state": allocation.state,
+                            "witness_id": allocation.wiped_witness_id}));
+        if let Some(id) = allocation.wiped_witness_id {
+            evidence.extend(cx.store.witness_lookup(id).await?);
+        }
+    }
+    if let Some(step) = cx.operation.step(VERIFY_WITHDRAWN.name) {
+        checked.push(json!({"what": "that nothing counts on it", "found": step.output}));
+    }
+    let word = evidence.iter().find(|witness| witness.kind == WitnessKind::Attested);
+    let withdrawn: Evidence = recorded(cx.operation, &VERIFY_WITHDRAWN)?.unwrap_or_default();
+    let node_id = evidence.last().and_then(|seen| seen.node_id).or(withdrawn.node);
+    // The death of its own cell stood in for the checks in it.
+    let kind = match word {
+        Some(word) => word.kind,
+        None if withdrawn.lost && node_id.is_some() => WitnessKind::Lost,
+        None => WitnessKind::Witnessed,
+    };
+    let witness = Witness {
+        id: cx.env.id(),
+        subject_id: member.id.uuid(),
+        transition: Transition::Removed,
+        kind,
+        incarnation: member.incarnation,
+        operation_id: Some(cx.operation.id),
+        node_id,
+        task_id: evidence.last().and_then(|seen| seen.task_id),
+        actor_id: word.and_then(|word| word.actor_id.clone()),
+        checked: json!(checked),
+        result: json!({}),
+        at: cx.now,
+    };
+    Ok(write(cx, member, witness))
 }
 
 fn write(cx: &StepCx<'_>, member: Member, witness: Witness) -> StepAction {

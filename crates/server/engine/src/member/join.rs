@@ -1,6 +1,5 @@
 //! Joins a member through the adapter. The undo makes it leave, unless no adapter ever started.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::adapter::AdapterVerb;
 use muster_model::event::EventType;
@@ -14,37 +13,38 @@ use crate::definition::{Step, StepCx, Undo};
 use crate::proof::component;
 use crate::{StepAction, StepOutcome};
 
-pub(super) const JOIN: Step =
-    Step { name: "join", does: "adapter joins the member", verifies: false, run, undo: Undo::Run(undo) };
+pub(super) const JOIN: Step = Step {
+    name: "join",
+    does: "adapter joins the member",
+    verifies: false,
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
+};
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        let instance = instance(cx, &member).await?;
-        if let Some(reason) = comes_first(cx, &instance, &member).await? {
-            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
-        }
-        if member.state != MemberState::Joining {
-            let now = cx.now;
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    let after = Member { state: MemberState::Joining, ..member.clone() };
-                    tx.member_move(&member, &after, now).await?;
-                    let data = json!({"name": member.name, "incarnation": member.incarnation});
-                    effects.events.push((EventType::MemberJoining, path(&after), data));
-                    Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
-                })
-            }));
-        }
-        let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
-        let input = asked(cx);
-        Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Join, input).await? {
-            Answered::Pending(act) => act,
-            Answered::Done(message) => {
-                StepOutcome::Done { output: json!(null), message, witness: None }.into()
-            }
-            Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
-        })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    let instance = instance(cx, &member).await?;
+    if let Some(reason) = comes_first(cx, &instance, &member).await? {
+        return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
+    }
+    if member.state != MemberState::Joining {
+        let now = cx.now;
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                let after = Member { state: MemberState::Joining, ..member.clone() };
+                tx.member_move(&member, &after, now).await?;
+                let data = json!({"name": member.name, "incarnation": member.incarnation});
+                effects.events.push((EventType::MemberJoining, path(&after), data));
+                Ok(StepOutcome::Wait { reason: "its state is recorded".to_owned(), until: now })
+            })
+        }));
+    }
+    let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
+    let input = asked(cx);
+    Ok(match ask_adapter(cx, &manifest, &instance, &member, AdapterVerb::Join, input).await? {
+        Answered::Pending(act) => act,
+        Answered::Done(message) => StepOutcome::Done { output: json!(null), message, witness: None }.into(),
+        Answered::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
     })
 }
 
@@ -64,31 +64,29 @@ async fn comes_first(cx: &StepCx<'_>, instance: &Instance, member: &Member) -> R
     Ok(None)
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let steps = cx.store.adapter_step_of(cx.operation.id).await?;
-        let began = steps.iter().any(|step| step.verb == AdapterVerb::Join && step.attempts > 0);
-        if !began {
-            let (now, operation) = (cx.now, cx.operation.id);
-            return Ok(StepAction::commit(move |tx, _| {
-                Box::pin(async move {
-                    // An adapter may have leased it since the read above: then check again.
-                    if tx.adapter_step_cancel_of(operation, now).await? {
-                        return Ok(StepOutcome::Wait {
-                            reason: "an adapter started concurrently".to_owned(),
-                            until: now,
-                        });
-                    }
-                    Ok(StepOutcome::with_message("no adapter had started"))
-                })
-            }));
-        }
-        let member = subject(cx).await?;
-        let instance = instance(cx, &member).await?;
-        let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
-        Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Leave).await? {
-            LetGo::Pending(act) | LetGo::Done(act) => act,
-            LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
-        })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let steps = cx.store.adapter_step_of(cx.operation.id).await?;
+    let began = steps.iter().any(|step| step.verb == AdapterVerb::Join && step.attempts > 0);
+    if !began {
+        let (now, operation) = (cx.now, cx.operation.id);
+        return Ok(StepAction::commit(move |tx, _| {
+            Box::pin(async move {
+                // An adapter may have leased it since the read above: then check again.
+                if tx.adapter_step_cancel_of(operation, now).await? {
+                    return Ok(StepOutcome::Wait {
+                        reason: "an adapter started concurrently".to_owned(),
+                        until: now,
+                    });
+                }
+                Ok(StepOutcome::with_message("no adapter had started"))
+            })
+        }));
+    }
+    let member = subject(cx).await?;
+    let instance = instance(cx, &member).await?;
+    let manifest = manifest_of(cx, wanted_version(cx, &instance)).await?;
+    Ok(match ask_to_let_go(cx, &manifest, &instance, &member, AdapterVerb::Leave).await? {
+        LetGo::Pending(act) | LetGo::Done(act) => act,
+        LetGo::Failed(why) => refused(MemberFailure::AdapterFailed, why).into(),
     })
 }

@@ -1,6 +1,5 @@
 //! Provisions a member's cell from its release. The undo destroys it if this operation created it.
 
-use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result, StoreError};
 use muster_ids::{AppVersionId, ArtifactId, CellId, TypedId as _};
 use muster_manifest::{Component, Expose, Manifest, RootFrom};
@@ -24,38 +23,36 @@ pub(super) const PROVISION: Step = Step {
     name: "provision",
     does: "create the cell from the release",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        if let Some(child) = child::find(cx, "cell").await? {
-            return match child.state {
-                OperationState::Succeeded => made(cx, member).await,
-                state if !state.is_final() => Ok(child::wait(cx, &child)),
-                _ => Ok(refused(reason_of(&child), child::why(&child)).into()),
-            };
-        }
-        let instance = instance(cx, &member).await?;
-        let version = wanted_version(cx, &instance);
-        let manifest = manifest_of(cx, version).await?;
-        let component = component(&manifest, &member)?;
-        let spec = spec_of(&manifest, component, &member, &instance.name)?;
-        let artifact = artifact_of(cx, version, component).await?;
-        // Checked before a running cell is stopped to be recreated.
-        if let Some(id) = artifact
-            && let Some(why) = trust::refusal_of(cx, id).await?
-        {
-            return Ok(refused(MemberFailure::Permission, why).into());
-        }
-        let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
-        match living {
-            Some(cell) => remake(cx, member, cell, &spec, artifact).await,
-            None => make(cx, member, instance.network_id, spec, artifact).await,
-        }
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    if let Some(child) = child::find(cx, "cell").await? {
+        return match child.state {
+            OperationState::Succeeded => made(cx, member).await,
+            state if !state.is_final() => Ok(child::wait(cx, &child)),
+            _ => Ok(refused(reason_of(&child), child::why(&child)).into()),
+        };
+    }
+    let instance = instance(cx, &member).await?;
+    let version = wanted_version(cx, &instance);
+    let manifest = manifest_of(cx, version).await?;
+    let component = component(&manifest, &member)?;
+    let spec = spec_of(&manifest, component, &member, &instance.name)?;
+    let artifact = artifact_of(cx, version, component).await?;
+    // Checked before a running cell is stopped to be recreated.
+    if let Some(id) = artifact
+        && let Some(why) = trust::refusal_of(cx, id).await?
+    {
+        return Ok(refused(MemberFailure::Permission, why).into());
+    }
+    let living = cell_of(cx, &member).await?.filter(|cell| !cell.state.is_final());
+    match living {
+        Some(cell) => remake(cx, member, cell, &spec, artifact).await,
+        None => make(cx, member, instance.network_id, spec, artifact).await,
+    }
 }
 
 /// Returns the artifact of a release from which a component's cells are made, if any.
@@ -279,24 +276,22 @@ pub(super) fn spec_of(
     })
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        // An earlier cell stays, with the member's data in it.
-        let children = cx.store.operation_children(cx.operation.id).await?;
-        let made = |child: &OperationChild| {
-            child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
-        };
-        if !children.iter().any(made) {
-            // Open operations on it end first. A blocked one is left to be superseded by the next operation.
-            let moves =
-                |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Blocked;
-            return Ok(match children.iter().find(moves) {
-                Some(child) => child::wait(cx, child),
-                None => StepOutcome::with_message("its cell existed before, and stays").into(),
-            });
-        }
-        // A destruction supersedes any open creation, and verifies the result itself.
-        super::destroy_cell::destroy_cell(cx, &member).await
-    })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    // An earlier cell stays, with the member's data in it.
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let made = |child: &OperationChild| {
+        child.kind == CREATE.kind && member.cell_id.is_some_and(|cell| cell.uuid() == child.subject_id)
+    };
+    if !children.iter().any(made) {
+        // Open operations on it end first. A blocked one is left to be superseded by the next operation.
+        let moves =
+            |child: &&OperationChild| !child.state.is_final() && child.state != OperationState::Blocked;
+        return Ok(match children.iter().find(moves) {
+            Some(child) => child::wait(cx, child),
+            None => StepOutcome::with_message("its cell existed before, and stays").into(),
+        });
+    }
+    // A destruction supersedes any open creation, and verifies the result itself.
+    super::destroy_cell::destroy_cell(cx, &member).await
 }

@@ -2,7 +2,7 @@
 //! allocation stay as they are, quarantined, until the node returns and they are wiped, or an operator attests. The tenant
 //! does not wait for a machine that it cannot bring back, and nothing is reported removed without evidence.
 
-use muster_db::Result;
+use muster_db::{Result, StoreError};
 use muster_model::audit::Actor;
 use muster_model::event::EventType;
 use muster_model::member::Member;
@@ -12,13 +12,12 @@ use muster_model::operation_input::OperationInput;
 use serde_json::json;
 
 use super::fence::ensure_cut_off;
-use super::remove::REMOVE;
 use super::subject::{path, subject};
 use crate::advance::is_of_quarantine;
 use crate::allocation::attested;
 use crate::proof::cell_of;
 use crate::step_outcome::QUARANTINED;
-use crate::{Definition, OperationRequest, StepAction, StepCx, StepOutcome, accept};
+use crate::{OperationRequest, StepAction, StepCx, StepOutcome, accept, definition};
 
 /// Returns what a forced removal does instead of waiting for an unreachable node, if that is its case: it cuts the member
 /// off, then ends.
@@ -69,13 +68,10 @@ async fn left_on_lost_node(cx: &StepCx<'_>, member: &Member) -> Result<Option<(N
 }
 
 /// Builds the platform's operation that finishes what this forced one, of the same kind, leaves in quarantine.
-pub(crate) fn platform_cleanup(
-    cx: &StepCx<'_>,
-    definition: &'static Definition,
-    subject_kind: &'static str,
-) -> Operation {
+pub(crate) fn platform_cleanup(cx: &StepCx<'_>, subject_kind: &'static str) -> Result<Operation> {
     let tenants = cx.operation;
-    accept(
+    let definition = definition(tenants.kind).ok_or(StoreError::Corrupt("a kind of an operation"))?;
+    Ok(accept(
         definition,
         OperationRequest {
             id: cx.env.id(),
@@ -94,7 +90,7 @@ pub(crate) fn platform_cleanup(
             parent_id: None,
             now: cx.now,
         },
-    )
+    ))
 }
 
 /// Hands the member over to the platform, in the transaction that ends the tenant's removal. With the whole instance, the
@@ -103,7 +99,7 @@ pub(super) async fn hand_over(cx: &StepCx<'_>) -> Result<StepAction> {
     if cx.operation.input.with_instance {
         return Ok(StepOutcome::done().into());
     }
-    let (member, rest) = (subject(cx).await?, platform_cleanup(cx, &REMOVE, "member"));
+    let (member, rest) = (subject(cx).await?, platform_cleanup(cx, "member")?);
     Ok(StepAction::commit(move |tx, effects| {
         Box::pin(async move {
             tx.operation_open(&rest).await?;

@@ -1,6 +1,8 @@
 //! Recreates a failed member in place: the same steps as adding it, in the same allocation if it still has one, with a new
 //! incarnation.
 
+use muster_model::operation::OperationKind;
+
 use super::add::{BLOCKS, settle};
 use super::claim::CLAIM;
 use super::join::JOIN;
@@ -8,7 +10,6 @@ use super::provision::PROVISION;
 use super::publish::PUBLISH;
 use super::verify_active::VERIFY_ACTIVE;
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
-use muster_model::operation::OperationKind;
 
 /// `member.recover`.
 pub const RECOVER: Definition = Definition {
@@ -20,5 +21,5 @@ pub const RECOVER: Definition = Definition {
     no_return: Some("verify_active"),
     abandon: Abandon::Undo,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };

@@ -1,6 +1,5 @@
 //! Releases the allocation that was made for a member once no other member uses it: wiped, and verified.
 
-use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use muster_db::{Result, Tx};
 use muster_ids::{AllocationId, TypedId as _};
@@ -21,21 +20,19 @@ pub(super) const RELEASE: Step = Step {
     name: "release",
     does: "wipe and release its own allocation",
     verifies: false,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("the capacity may be claimed again already"),
 };
 
 /// Interval at which the removal of another leaving member is checked.
 const SOON: SignedDuration = SignedDuration::from_millis(200);
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        match quarantine(cx, &member).await? {
-            Some(act) => Ok(act),
-            None => give_back(cx, &member).await,
-        }
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    match quarantine(cx, &member).await? {
+        Some(act) => Ok(act),
+        None => give_back(cx, &member).await,
+    }
 }
 
 /// Releases the allocation made for a member; an allocation named by its owner is left alone.

@@ -2,7 +2,6 @@
 //! withdraw it through the adapter · verify · destroy its cell · wipe and release the allocation made for it · verify that
 //! nothing is left. A forced one ends before the destruction if the node is unreachable, and leaves the rest in quarantine.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::{MemberId, TypedId as _};
 use muster_model::member::Member;
@@ -42,23 +41,23 @@ pub const REMOVE: Definition = Definition {
     no_return: None,
     abandon: Abandon::Never,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// A removal that never started removed no member: the desired count is restored. The parent does the counting for its
 /// children. What a forced removal left on an unreachable node is handed over to the platform. A member that joined only after its removal was accepted is subtracted now.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
     if cx.operation.reason.as_deref() == Some(QUARANTINED) && state == OperationState::Partial {
-        return Box::pin(hand_over(cx));
+        return hand_over(cx).await;
     }
     if state == OperationState::Succeeded {
-        return Box::pin(async move { subtract_uncounted(cx, subject(cx).await?) });
+        return subtract_uncounted(cx, subject(cx).await?);
     }
     let meant = match cx.operation.parent_id {
         None => vec![(MemberId::from_uuid(cx.operation.subject_id), Intent::Remove)],
         Some(_) => Vec::new(),
     };
-    settle_members(cx, state, meant)
+    settle_members(cx, state, meant).await
 }
 
 fn subtract_uncounted(cx: &StepCx<'_>, member: Member) -> Result<StepAction> {

@@ -2,12 +2,13 @@
 //! add the new one and remove the old one, in the order that the component declares. Without capacity it fails in its first
 //! step, with the old member untouched.
 
+use muster_model::operation::OperationKind;
+
 use super::add::BLOCKS;
 use super::fence::FENCE;
 use super::reserve::RESERVE;
 use super::swap::{SWAP_BEGIN, SWAP_FINISH, settle};
 use crate::definition::{Abandon, AtDeadline, Definition, OnFailure};
-use muster_model::operation::OperationKind;
 
 /// `member.replace`.
 pub const REPLACE: Definition = Definition {
@@ -19,5 +20,5 @@ pub const REPLACE: Definition = Definition {
     no_return: Some("swap_begin"),
     abandon: Abandon::Undo,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };

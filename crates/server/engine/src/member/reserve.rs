@@ -1,7 +1,6 @@
 //! Reserves capacity for the successor before the old member is touched. If there is none, the replacement ends here and the
 //! old member is unchanged.
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_db::{Result, Tx};
 use muster_ids::Env;
@@ -21,34 +20,32 @@ pub(super) const RESERVE: Step = Step {
     name: "reserve",
     does: "reserve capacity for the successor",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let new = successor(cx).await?;
-        // A newer replacement continues with the successor of an older one.
-        if new.state != MemberState::Requested {
-            return Ok(StepOutcome::with_message(format!("capacity for {} is reserved", new.name)).into());
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let new = successor(cx).await?;
+    // A newer replacement continues with the successor of an older one.
+    if new.state != MemberState::Requested {
+        return Ok(StepOutcome::with_message(format!("capacity for {} is reserved", new.name)).into());
+    }
+    if let Some(child) = child::find(cx, "allocation").await? {
+        return Ok(allocated(cx, &child));
+    }
+    match new.allocation_id {
+        Some(id) if !new.allocation_made => {
+            let held = cx.store.allocation_lookup(id).await?;
+            Ok(match held.filter(|held| held.state == AllocationState::Active) {
+                Some(held) => StepOutcome::with_message(format!("it goes into {}", held.name)).into(),
+                None => {
+                    let why = "the named allocation is no longer active";
+                    refused(MemberFailure::AllocationEnded, why).into()
+                }
+            })
         }
-        if let Some(child) = child::find(cx, "allocation").await? {
-            return Ok(allocated(cx, &child));
-        }
-        match new.allocation_id {
-            Some(id) if !new.allocation_made => {
-                let held = cx.store.allocation_lookup(id).await?;
-                Ok(match held.filter(|held| held.state == AllocationState::Active) {
-                    Some(held) => StepOutcome::with_message(format!("it goes into {}", held.name)).into(),
-                    None => {
-                        let why = "the named allocation is no longer active";
-                        refused(MemberFailure::AllocationEnded, why).into()
-                    }
-                })
-            }
-            _ => make(cx, new, MemberState::Requested, wait_until(cx)).await,
-        }
-    })
+        _ => make(cx, new, MemberState::Requested, wait_until(cx)).await,
+    }
 }
 
 /// Returns how long to wait in the queue for capacity, if the operation waits. The wait ends before the operation's
@@ -59,14 +56,12 @@ fn wait_until(cx: &StepCx<'_>) -> Option<Timestamp> {
     (waits && until > cx.now).then_some(until)
 }
 
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        if !child::ever(cx, "allocation").await? {
-            return Ok(StepOutcome::with_message("nothing was reserved").into());
-        }
-        let new = successor(cx).await?;
-        give_back(cx, &new).await
-    })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    if !child::ever(cx, "allocation").await? {
+        return Ok(StepOutcome::with_message("nothing was reserved").into());
+    }
+    let new = successor(cx).await?;
+    give_back(cx, &new).await
 }
 
 /// Releases the reservation of a successor that is not added, if its replacement has ended and cannot undo it.

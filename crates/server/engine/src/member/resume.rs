@@ -1,6 +1,5 @@
 //! Resumes a drained member: the adapter resumes it · verify that it works · publish.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::event::EventType;
 use muster_model::member::{Member, MemberFailure, MemberState};
@@ -27,33 +26,31 @@ pub const RESUME: Definition = Definition {
     no_return: None,
     abandon: Abandon::Undo,
     resolvable_by: "tenant",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        let on_its_way = member.state == MemberState::Joining && member.operation_id == Some(cx.operation.id);
-        if state == OperationState::Succeeded || !on_its_way {
-            return Ok(StepOutcome::done().into());
-        }
-        let reason = cx.operation.reason.as_deref().and_then(MemberFailure::parse);
-        let reason = reason.unwrap_or(MemberFailure::DeadlinePassed);
-        let (now, message) = (cx.now, cx.operation.message.clone());
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                let after = Member {
-                    state: MemberState::Failed,
-                    failure_reason: Some(reason),
-                    message,
-                    ..member.clone()
-                };
-                tx.member_move(&member, &after, now).await?;
-                let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
-                                  "advice": reason.advice()});
-                effects.events.push((EventType::MemberFailed, path(&after), data));
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    let on_its_way = member.state == MemberState::Joining && member.operation_id == Some(cx.operation.id);
+    if state == OperationState::Succeeded || !on_its_way {
+        return Ok(StepOutcome::done().into());
+    }
+    let reason = cx.operation.reason.as_deref().and_then(MemberFailure::parse);
+    let reason = reason.unwrap_or(MemberFailure::DeadlinePassed);
+    let (now, message) = (cx.now, cx.operation.message.clone());
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            let after = Member {
+                state: MemberState::Failed,
+                failure_reason: Some(reason),
+                message,
+                ..member.clone()
+            };
+            tx.member_move(&member, &after, now).await?;
+            let data = json!({"name": member.name, "component_key": member.component_key, "reason": reason,
+                              "advice": reason.advice()});
+            effects.events.push((EventType::MemberFailed, path(&after), data));
+            Ok(StepOutcome::done())
+        })
+    }))
 }

@@ -1,7 +1,6 @@
 //! Replaces one member with another: the new one is added and the old one removed, in the order that the component declares.
 //! A fenced old member is never waited for: its removal continues on its own until its node returns or an operator attests.
 
-use futures::future::BoxFuture;
 use muster_db::{Result, StoreError};
 use muster_ids::TypedId as _;
 use muster_manifest::ReplaceOrder;
@@ -26,15 +25,15 @@ pub(super) const SWAP_BEGIN: Step = Step {
     name: "swap_begin",
     does: "start the new member or remove the old, by replace_order",
     verifies: false,
-    run: first,
-    undo: Undo::Run(undo_first),
+    run: |cx| Box::pin(first(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo_first(cx))),
 };
 
 pub(super) const SWAP_FINISH: Step = Step {
     name: "swap_finish",
     does: "remove the old member or start the new",
     verifies: false,
-    run: second,
+    run: |cx| Box::pin(second(cx)),
     undo: Undo::None("active members stay, and removed ones are not restored"),
 };
 
@@ -75,53 +74,48 @@ impl Half {
     }
 }
 
-fn first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let old = subject(cx).await?;
-        // Keep the order once begun: neither a recovered node nor a new release reverses it.
-        let half = match (child::ever(cx, "add").await?, child::ever(cx, "remove").await?) {
-            (true, _) => Half::Come,
-            (_, true) => Half::Go,
-            (false, false) => {
-                let goes = matches!(old.state, MemberState::Removing | MemberState::Removed);
-                if goes && cx.operation.input.inherited.is_none() {
-                    let why =
-                        format!("{} is {} by another operation: it is not replaced", old.name, old.state);
+async fn first(cx: &StepCx<'_>) -> Result<StepAction> {
+    let old = subject(cx).await?;
+    // Keep the order once begun: neither a recovered node nor a new release reverses it.
+    let half = match (child::ever(cx, "add").await?, child::ever(cx, "remove").await?) {
+        (true, _) => Half::Come,
+        (_, true) => Half::Go,
+        (false, false) => {
+            let goes = matches!(old.state, MemberState::Removing | MemberState::Removed);
+            if goes && cx.operation.input.inherited.is_none() {
+                let why = format!("{} is {} by another operation: it is not replaced", old.name, old.state);
+                return Ok(refused(MemberFailure::Cancelled, why).into());
+            }
+            match new_first(cx, &old).await? {
+                true => Half::Come,
+                false if cx.operation.input.successor_first => {
+                    let why = format!(
+                        "{} would stop before {} starts, which this operation does not allow",
+                        old.name,
+                        successor(cx).await?.name
+                    );
                     return Ok(refused(MemberFailure::Cancelled, why).into());
                 }
-                match new_first(cx, &old).await? {
-                    true => Half::Come,
-                    false if cx.operation.input.successor_first => {
-                        let why = format!(
-                            "{} would stop before {} starts, which this operation does not allow",
-                            old.name,
-                            successor(cx).await?.name
-                        );
-                        return Ok(refused(MemberFailure::Cancelled, why).into());
-                    }
-                    false => Half::Go,
-                }
+                false => Half::Go,
             }
-        };
-        Ok(match half.run(cx, &old).await? {
-            StepAction::Return(StepOutcome::Done { message, witness, .. }) => {
-                StepOutcome::Done { output: json!(Begun { done: half }), message, witness }.into()
-            }
-            act => act,
-        })
+        }
+    };
+    Ok(match half.run(cx, &old).await? {
+        StepAction::Return(StepOutcome::Done { message, witness, .. }) => {
+            StepOutcome::Done { output: json!(Begun { done: half }), message, witness }.into()
+        }
+        act => act,
     })
 }
 
-fn second<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let old = subject(cx).await?;
-        // The second half follows from the recorded first half, whatever has happened to the new member since.
-        let half = match recorded(cx.operation, &SWAP_BEGIN)? {
-            Some(Begun { done: Half::Go }) => Half::Come,
-            _ => Half::Go,
-        };
-        half.run(cx, &old).await
-    })
+async fn second(cx: &StepCx<'_>) -> Result<StepAction> {
+    let old = subject(cx).await?;
+    // The second half follows from the recorded first half, whatever has happened to the new member since.
+    let half = match recorded(cx.operation, &SWAP_BEGIN)? {
+        Some(Begun { done: Half::Go }) => Half::Come,
+        _ => Half::Go,
+    };
+    half.run(cx, &old).await
 }
 
 async fn come(cx: &StepCx<'_>) -> Result<StepAction> {
@@ -203,46 +197,42 @@ fn child_request<'p>(
 }
 
 /// Removes the new member if it was added first; a failed add has already cleaned up.
-fn undo_first<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let new = successor(cx).await?;
-        if child::ever(cx, "remove").await? {
-            return undo_removal(cx).await;
-        }
-        if let Some(child) = child::standing(cx, "add").await?.filter(|child| !child.state.is_final()) {
-            let (now, look) = (cx.now, cx.timing.look);
-            return Ok(StepAction::commit(move |tx, _| {
-                Box::pin(async move {
-                    child::cancel(tx, child.id, now).await?;
-                    Ok(StepOutcome::Wait {
-                        reason: format!("waiting until {} has ended", child.id),
-                        until: now + look,
-                    })
-                })
-            }));
-        }
-        if matches!(new.state, MemberState::Removed | MemberState::Failed | MemberState::Requested) {
-            return Ok(StepOutcome::with_message(format!("{} is {}", new.name, new.state)).into());
-        }
-        if let Some(child) = child::find(cx, "undo remove").await? {
-            return Ok(match child.state {
-                OperationState::Succeeded => {
-                    StepOutcome::with_message(format!("{} is removed", new.name)).into()
-                }
-                state if !state.is_final() => child::wait(cx, &child),
-                _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
-            });
-        }
-        let opened =
-            child::make(cx, "undo remove", child_request(cx, &REMOVE, &new, OperationInput::forced(true)));
-        let (now, look, name) = (cx.now, cx.timing.look, new.name);
-        Ok(StepAction::commit(move |tx, _| {
+async fn undo_first(cx: &StepCx<'_>) -> Result<StepAction> {
+    let new = successor(cx).await?;
+    if child::ever(cx, "remove").await? {
+        return undo_removal(cx).await;
+    }
+    if let Some(child) = child::standing(cx, "add").await?.filter(|child| !child.state.is_final()) {
+        let (now, look) = (cx.now, cx.timing.look);
+        return Ok(StepAction::commit(move |tx, _| {
             Box::pin(async move {
-                tx.operation_open(&opened).await?;
-                Ok(StepOutcome::Wait { reason: format!("{name} is being removed"), until: now + look })
+                child::cancel(tx, child.id, now).await?;
+                Ok(StepOutcome::Wait {
+                    reason: format!("waiting until {} has ended", child.id),
+                    until: now + look,
+                })
             })
-        }))
-    })
+        }));
+    }
+    if matches!(new.state, MemberState::Removed | MemberState::Failed | MemberState::Requested) {
+        return Ok(StepOutcome::with_message(format!("{} is {}", new.name, new.state)).into());
+    }
+    if let Some(child) = child::find(cx, "undo remove").await? {
+        return Ok(match child.state {
+            OperationState::Succeeded => StepOutcome::with_message(format!("{} is removed", new.name)).into(),
+            state if !state.is_final() => child::wait(cx, &child),
+            _ => refused(MemberFailure::ProvisionFailed, child::why(&child)).into(),
+        });
+    }
+    let opened =
+        child::make(cx, "undo remove", child_request(cx, &REMOVE, &new, OperationInput::forced(true)));
+    let (now, look, name) = (cx.now, cx.timing.look, new.name);
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            tx.operation_open(&opened).await?;
+            Ok(StepOutcome::Wait { reason: format!("{name} is being removed"), until: now + look })
+        })
+    }))
 }
 
 /// The old member was removed first and is not restored: the operation ends as a removal, with a desired count of one less.
@@ -269,29 +259,27 @@ pub(crate) fn is_survivor(new: &Member) -> bool {
 }
 
 /// Fails a new member that was never started, and unfences the old one if it stays.
-pub(super) fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        if state == OperationState::Succeeded {
-            return Ok(StepOutcome::done().into());
-        }
-        let (new, old) = (successor(cx).await?, subject(cx).await?);
-        let cut_off = cut_off(cx, &old).await?;
-        // The parent does the counting for its children.
-        let counted = cx.operation.parent_id.is_none() && old.never_worked() && !is_survivor(&new);
-        let (now, message) = (cx.now, cx.operation.message.clone());
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                if counted {
-                    tx.component_change_desired(old.instance_id, &old.component_key, -1, 0).await?;
-                }
-                if let Some(cell) = cut_off {
-                    let_in(tx, effects, &old, &cell, now).await?;
-                }
-                if new.state == MemberState::Requested {
-                    fail_unstarted(tx, effects, new, state, message, now).await?;
-                }
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+pub(super) async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    if state == OperationState::Succeeded {
+        return Ok(StepOutcome::done().into());
+    }
+    let (new, old) = (successor(cx).await?, subject(cx).await?);
+    let cut_off = cut_off(cx, &old).await?;
+    // The parent does the counting for its children.
+    let counted = cx.operation.parent_id.is_none() && old.never_worked() && !is_survivor(&new);
+    let (now, message) = (cx.now, cx.operation.message.clone());
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            if counted {
+                tx.component_change_desired(old.instance_id, &old.component_key, -1, 0).await?;
+            }
+            if let Some(cell) = cut_off {
+                let_in(tx, effects, &old, &cell, now).await?;
+            }
+            if new.state == MemberState::Requested {
+                fail_unstarted(tx, effects, new, state, message, now).await?;
+            }
+            Ok(StepOutcome::done())
+        })
+    }))
 }

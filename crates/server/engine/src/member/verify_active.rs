@@ -1,6 +1,5 @@
 //! Verifies that a member works; only then does it become active.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::instance::Health;
 use muster_model::member::{Member, MemberState};
@@ -17,15 +16,13 @@ pub(super) const VERIFY_ACTIVE: Step = Step {
     name: "verify_active",
     does: "inspect the cell and run the manifest's checks",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("verification changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        verify_and_activate(cx, member).await
-    })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    verify_and_activate(cx, member).await
 }
 
 /// Verifies a member and makes it active by the evidence.

@@ -2,7 +2,6 @@
 //! is nothing to run: the platform's own evidence that the cell is gone follows anyway. Running the `drained` checks once
 //! more was rejected, because an adapter's `remove` may stop the processes that they query.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::cell::CellState;
 use muster_model::member::{Member, MemberState};
@@ -18,75 +17,73 @@ pub(crate) const VERIFY_WITHDRAWN: Step = Step {
     name: "verify_withdrawn",
     does: "run the manifest's checks that it is removed",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("verification changes nothing"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let member = subject(cx).await?;
-        if member.state == MemberState::Removed || member.incarnation == 0 {
-            return Ok(StepOutcome::with_message("no other member ever depended on it").into());
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let member = subject(cx).await?;
+    if member.state == MemberState::Removed || member.incarnation == 0 {
+        return Ok(StepOutcome::with_message("no other member ever depended on it").into());
+    }
+    let instance = instance(cx, &member).await?;
+    let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
+    let forced = cx.operation.input.force;
+    let declared = match manifest.component(&member.component_key) {
+        // A member that never worked is handled by the current release of its instance, which may lack its component.
+        None => Vec::new(),
+        Some(component) => component.witnesses.removed.clone(),
+    };
+    let nothing_declared = declared.is_empty();
+    let cell = cell_of(cx, &member).await?;
+    let node = match &cell {
+        Some(cell) => cx.store.node_lookup(cell.node_id).await?,
+        None => None,
+    };
+    let heard = node.is_some_and(|node| node.unreachable_since.is_none());
+    let runs = cell.is_some_and(|cell| cell.state == CellState::Running);
+    let inside = can_look_inside(runs, heard, member.fenced, forced);
+    let (mut own, mut others) = (Vec::new(), Vec::new());
+    let mut unasked = Vec::new();
+    for (number, check) in declared.into_iter().enumerate() {
+        if check.place == "self" {
+            own.extend(inside.then_some((number, check)));
+        // With the last possible observer gone, nothing is left that could depend on it.
+        } else if has_observer(cx, &instance, &member, &check).await? {
+            others.push((number, check));
+        } else {
+            let why = format!("no member of {} is left to run the check in", check.place);
+            unasked.push(not_checked(number, &check, &why, &[]));
         }
-        let instance = instance(cx, &member).await?;
-        let manifest = manifest_of(cx, running_version(&member, &instance)).await?;
-        let forced = cx.operation.input.force;
-        let declared = match manifest.component(&member.component_key) {
-            // A member that never worked is handled by the current release of its instance, which may lack its component.
-            None => Vec::new(),
-            Some(component) => component.witnesses.removed.clone(),
-        };
-        let nothing_declared = declared.is_empty();
-        let cell = cell_of(cx, &member).await?;
-        let node = match &cell {
-            Some(cell) => cx.store.node_lookup(cell.node_id).await?,
-            None => None,
-        };
-        let heard = node.is_some_and(|node| node.unreachable_since.is_none());
-        let runs = cell.is_some_and(|cell| cell.state == CellState::Running);
-        let inside = can_look_inside(runs, heard, member.fenced, forced);
-        let (mut own, mut others) = (Vec::new(), Vec::new());
-        let mut unasked = Vec::new();
-        for (number, check) in declared.into_iter().enumerate() {
-            if check.place == "self" {
-                own.extend(inside.then_some((number, check)));
-            // With the last possible observer gone, nothing is left that could depend on it.
-            } else if has_observer(cx, &instance, &member, &check).await? {
-                others.push((number, check));
-            } else {
-                let why = format!("no member of {} is left to run the check in", check.place);
-                unasked.push(not_checked(number, &check, &why, &[]));
-            }
+    }
+    let mut evidence = match run_numbered(cx, &manifest, &instance, &member, &own).await? {
+        Proof::Pending(act) => return Ok(act),
+        Proof::Seen(evidence) => evidence,
+        // A forced removal destroys the cell whatever its own checks report; only a check that another member runs can
+        // prevent it.
+        Proof::Not(_, why) if forced => {
+            let checked = json!({"what": "checks in its own cell", "does_not_hold": why, "forced": true});
+            Evidence { checked: vec![checked], ..Evidence::default() }
         }
-        let mut evidence = match run_numbered(cx, &manifest, &instance, &member, &own).await? {
-            Proof::Pending(act) => return Ok(act),
-            Proof::Seen(evidence) => evidence,
-            // A forced removal destroys the cell whatever its own checks report; only a check that another member runs can
-            // prevent it.
-            Proof::Not(_, why) if forced => {
-                let checked = json!({"what": "checks in its own cell", "does_not_hold": why, "forced": true});
-                Evidence { checked: vec![checked], ..Evidence::default() }
-            }
-            Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
-        };
-        let with_instance = cx.operation.input.with_instance;
-        match run_numbered(cx, &manifest, &instance, &member, &others).await? {
-            Proof::Pending(act) => return Ok(act),
-            // The whole instance is removed by force: its remaining dependents are removed later, and then the check passes.
-            Proof::Not(_, why) if forced && with_instance => {
-                let reason = format!("{why}; waiting for the rest of the instance to be removed");
-                return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
-            }
-            Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
-            Proof::Seen(seen) => evidence.extend(seen),
+        Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
+    };
+    let with_instance = cx.operation.input.with_instance;
+    match run_numbered(cx, &manifest, &instance, &member, &others).await? {
+        Proof::Pending(act) => return Ok(act),
+        // The whole instance is removed by force: its remaining dependents are removed later, and then the check passes.
+        Proof::Not(_, why) if forced && with_instance => {
+            let reason = format!("{why}; waiting for the rest of the instance to be removed");
+            return Ok(StepOutcome::Wait { reason, until: cx.now + cx.timing.look }.into());
         }
-        // No check ran that could find its cell dead; if that was proved when it was drained, it leaves as lost.
-        if nothing_declared && let Some(proof) = lost_when_drained(cx, &member).await? {
-            evidence.extend(proof);
-        }
-        evidence.checked.extend(unasked);
-        Ok(StepOutcome::with(evidence).into())
-    })
+        Proof::Not(reason, why) => return Ok(refused(reason, why).into()),
+        Proof::Seen(seen) => evidence.extend(seen),
+    }
+    // No check ran that could find its cell dead; if that was proved when it was drained, it leaves as lost.
+    if nothing_declared && let Some(proof) = lost_when_drained(cx, &member).await? {
+        evidence.extend(proof);
+    }
+    evidence.checked.extend(unasked);
+    Ok(StepOutcome::with(evidence).into())
 }
 
 /// Returns the evidence that this member's cell was already dead when it was drained.

@@ -2,7 +2,6 @@
 
 mod run_all;
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::MemberId;
 use muster_model::operation::{OperationKind, OperationState};
@@ -25,7 +24,7 @@ const fn of(kind: OperationKind) -> Definition {
         no_return: None,
         abandon: Abandon::Never,
         resolvable_by: "tenant",
-        settle,
+        settle: |cx, state| Box::pin(settle(cx, state)),
     }
 }
 
@@ -43,7 +42,7 @@ pub const REPLACE: Definition = of(OperationKind::MembersReplace);
 pub const RECOVER: Definition = of(OperationKind::MembersRecover);
 
 /// Members that were never started are failed and no longer counted.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
     let each = |meant: Intent| -> Vec<(MemberId, Intent)> {
         cx.operation.items.iter().filter_map(|item| item.id.parse().ok()).map(|id| (id, meant)).collect()
     };
@@ -55,5 +54,5 @@ fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result
         }
         _ => Vec::new(),
     };
-    settle_members(cx, state, meant)
+    settle_members(cx, state, meant).await
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_ids::{AllocationId, CellId, NetworkId};
 use muster_model::allocation::{Allocation, AllocationState};
@@ -11,7 +10,6 @@ use muster_model::node::Node;
 use muster_wire::act::Act;
 use muster_wire::task::{Findings, NodeResource, NodeResourceKind};
 use serde::{Deserialize, Serialize};
-
 use serde_json::json;
 
 use super::subject;
@@ -23,26 +21,24 @@ pub(super) const COMPARE: Step = Step {
     name: "compare",
     does: "survey the node and compare it with the database",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("verification changes nothing"),
 };
 
 /// Number of differences listed in a message.
 const TOLD: usize = 20;
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let node = subject(cx).await?;
-        Ok(match found(cx, &node, "survey").await? {
-            Asked::Pending(act) => act,
-            Asked::Failed(message) => StepOutcome::Refused { reason: "verify_failed", message }.into(),
-            Asked::Done(_, found) => {
-                let differences = find_differences(cx, &node, &found).await?;
-                let said = differences.said(found.resources.len());
-                let compared = Compared { resources: found.resources.len(), differences };
-                StepOutcome::with(compared).and_message(Some(said)).into()
-            }
-        })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let node = subject(cx).await?;
+    Ok(match found(cx, &node, "survey").await? {
+        Asked::Pending(act) => act,
+        Asked::Failed(message) => StepOutcome::Refused { reason: "verify_failed", message }.into(),
+        Asked::Done(_, found) => {
+            let differences = find_differences(cx, &node, &found).await?;
+            let said = differences.said(found.resources.len());
+            let compared = Compared { resources: found.resources.len(), differences };
+            StepOutcome::with(compared).and_message(Some(said)).into()
+        }
     })
 }
 

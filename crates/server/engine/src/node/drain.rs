@@ -3,7 +3,6 @@
 //!
 //! Without force nothing is removed before its successor is active, and at the deadline the drain is blocked.
 
-use futures::future::BoxFuture;
 use muster_db::Result;
 use muster_model::operation::{OperationKind, OperationState};
 
@@ -24,22 +23,20 @@ pub const DRAIN: Definition = Definition {
     no_return: None,
     abandon: Abandon::Undo,
     resolvable_by: "operator",
-    settle,
+    settle: |cx, state| Box::pin(settle(cx, state)),
 };
 
 /// A drain accepted as partial stops draining the node, which stays cordoned.
-fn settle<'a>(cx: &'a StepCx<'a>, state: OperationState) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let node = subject(cx).await?;
-        if state != OperationState::Partial || !node.draining {
-            return Ok(StepOutcome::done().into());
-        }
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                tx.node_set_draining(node.id, false, true, now).await?;
-                Ok(StepOutcome::done())
-            })
-        }))
-    })
+async fn settle(cx: &StepCx<'_>, state: OperationState) -> Result<StepAction> {
+    let node = subject(cx).await?;
+    if state != OperationState::Partial || !node.draining {
+        return Ok(StepOutcome::done().into());
+    }
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            tx.node_set_draining(node.id, false, true, now).await?;
+            Ok(StepOutcome::done())
+        })
+    }))
 }

@@ -1,7 +1,6 @@
 //! Waits until the node is empty. Owners release their allocations; at the deadline, and only if the drain is forced, the
 //! platform does. A drain with open replacements is not finished, even on an empty node.
 
-use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result};
 use muster_ids::{AllocationId, TypedId as _};
 use muster_model::allocation::Allocation;
@@ -19,101 +18,99 @@ pub(super) const EMPTY: Step = Step {
     name: "empty",
     does: "wait until the node is empty; release the rest at the deadline, if requested",
     verifies: true,
-    run,
+    run: |cx| Box::pin(run(cx)),
     undo: Undo::None("released allocations stay released"),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let node = subject(cx).await?;
-        let living = cx.store.allocation_live_on(node.id).await?;
-        let mut open = Vec::new();
-        for allocation in &living {
-            open.push(cx.store.operation_open_on(allocation.id.uuid()).await?.pop());
-        }
-        let members = cx.store.member_on(node.id).await?;
-        let children = cx.store.operation_children(cx.operation.id).await?;
-        let members = member_items(cx, &members, &children);
-        let items = items(members, &cx.operation.items, &living, &open);
-        let (now, look) = (cx.now, cx.timing.look);
-        let moves: Vec<&OperationChild> = open_moves(&children).collect();
-        // An empty node is no success while the successor of one of its members is missing.
-        if living.is_empty()
-            && let Some(first) = moves.first()
-        {
-            let why = match first.state {
-                OperationState::Blocked => blocked(first),
-                _ => format!("{} ({}) has not ended", first.id, first.kind),
-            };
-            let message =
-                format!("nothing is left on it, but {} members are not replaced yet: {why}", moves.len());
-            let late = now >= cx.operation.deadline_at;
-            return Ok(StepAction::commit(move |_, effects| {
-                Box::pin(async move {
-                    effects.items = Some(items);
-                    Ok(match late {
-                        true => StepOutcome::Refused { reason: "deadline_passed", message },
-                        false => StepOutcome::Wait { reason: message, until: now + look },
-                    })
-                })
-            }));
-        }
-        if living.is_empty() {
-            return Ok(StepAction::commit(move |tx, effects| {
-                Box::pin(async move {
-                    // It stays cordoned until an operator uncordons it.
-                    tx.node_set_draining(node.id, false, true, now).await?;
-                    effects.items = Some(items);
-                    let data = json!({"name": node.name});
-                    effects.events.push((EventType::NodeDrained, format!("/v1/nodes/{}", node.id), data));
-                    Ok(StepOutcome::with_message("nothing is left on it"))
-                })
-            }));
-        }
-        let left = living.len();
-        let force = is_forced(cx);
-        if now < cx.operation.deadline_at {
-            return Ok(StepAction::commit(move |_, effects| {
-                Box::pin(async move {
-                    effects.items = Some(items);
-                    let reason = format!("{left} allocations are still on it");
-                    Ok(StepOutcome::Wait { reason, until: now + look })
-                })
-            }));
-        }
-        let too_long = now >= cx.operation.deadline_at + cx.timing.release;
-        if !force || too_long {
-            let message = format!("its deadline has passed and {left} allocations are still on it");
-            return Ok(StepAction::commit(move |_, effects| {
-                Box::pin(async move {
-                    effects.items = Some(items);
-                    Ok(StepOutcome::Refused { reason: "deadline_passed", message })
-                })
-            }));
-        }
-        let releasing = |operation: &Option<Operation>| {
-            // A release that is blocked before it took effect is superseded: the new one ignores members.
-            operation.as_ref().is_some_and(|operation| {
-                operation.kind == OperationKind::AllocationRelease && !is_kept(operation)
-            })
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let node = subject(cx).await?;
+    let living = cx.store.allocation_live_on(node.id).await?;
+    let mut open = Vec::new();
+    for allocation in &living {
+        open.push(cx.store.operation_open_on(allocation.id.uuid()).await?.pop());
+    }
+    let members = cx.store.member_on(node.id).await?;
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let members = member_items(cx, &members, &children);
+    let items = items(members, &cx.operation.items, &living, &open);
+    let (now, look) = (cx.now, cx.timing.look);
+    let moves: Vec<&OperationChild> = open_moves(&children).collect();
+    // An empty node is no success while the successor of one of its members is missing.
+    if living.is_empty()
+        && let Some(first) = moves.first()
+    {
+        let why = match first.state {
+            OperationState::Blocked => blocked(first),
+            _ => format!("{} ({}) has not ended", first.id, first.kind),
         };
-        let due: Vec<(Allocation, Option<Operation>)> =
-            living.into_iter().zip(open).filter(|(_, operation)| !releasing(operation)).collect();
-        let (parent, timing, env) = (cx.operation.clone(), *cx.timing, cx.env.clone());
-        Ok(StepAction::commit(move |tx, effects| {
+        let message =
+            format!("nothing is left on it, but {} members are not replaced yet: {why}", moves.len());
+        let late = now >= cx.operation.deadline_at;
+        return Ok(StepAction::commit(move |_, effects| {
             Box::pin(async move {
-                for (allocation, open) in due {
-                    let opened = open_release(tx, &env, &allocation, open, &parent, &timing, now).await?;
-                    let data = json!({"kind": "allocation.release", "release_id": opened.id, "name": allocation.name,
-                                      "reason": "the node is draining"});
-                    effects.events.push((EventType::OperationAccepted, path(&allocation), data));
-                }
                 effects.items = Some(items);
-                let reason = format!("its deadline has passed: {left} allocations are being released");
+                Ok(match late {
+                    true => StepOutcome::Refused { reason: "deadline_passed", message },
+                    false => StepOutcome::Wait { reason: message, until: now + look },
+                })
+            })
+        }));
+    }
+    if living.is_empty() {
+        return Ok(StepAction::commit(move |tx, effects| {
+            Box::pin(async move {
+                // It stays cordoned until an operator uncordons it.
+                tx.node_set_draining(node.id, false, true, now).await?;
+                effects.items = Some(items);
+                let data = json!({"name": node.name});
+                effects.events.push((EventType::NodeDrained, format!("/v1/nodes/{}", node.id), data));
+                Ok(StepOutcome::with_message("nothing is left on it"))
+            })
+        }));
+    }
+    let left = living.len();
+    let force = is_forced(cx);
+    if now < cx.operation.deadline_at {
+        return Ok(StepAction::commit(move |_, effects| {
+            Box::pin(async move {
+                effects.items = Some(items);
+                let reason = format!("{left} allocations are still on it");
                 Ok(StepOutcome::Wait { reason, until: now + look })
             })
-        }))
-    })
+        }));
+    }
+    let too_long = now >= cx.operation.deadline_at + cx.timing.release;
+    if !force || too_long {
+        let message = format!("its deadline has passed and {left} allocations are still on it");
+        return Ok(StepAction::commit(move |_, effects| {
+            Box::pin(async move {
+                effects.items = Some(items);
+                Ok(StepOutcome::Refused { reason: "deadline_passed", message })
+            })
+        }));
+    }
+    let releasing = |operation: &Option<Operation>| {
+        // A release that is blocked before it took effect is superseded: the new one ignores members.
+        operation.as_ref().is_some_and(|operation| {
+            operation.kind == OperationKind::AllocationRelease && !is_kept(operation)
+        })
+    };
+    let due: Vec<(Allocation, Option<Operation>)> =
+        living.into_iter().zip(open).filter(|(_, operation)| !releasing(operation)).collect();
+    let (parent, timing, env) = (cx.operation.clone(), *cx.timing, cx.env.clone());
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            for (allocation, open) in due {
+                let opened = open_release(tx, &env, &allocation, open, &parent, &timing, now).await?;
+                let data = json!({"kind": "allocation.release", "release_id": opened.id, "name": allocation.name,
+                                  "reason": "the node is draining"});
+                effects.events.push((EventType::OperationAccepted, path(&allocation), data));
+            }
+            effects.items = Some(items);
+            let reason = format!("its deadline has passed: {left} allocations are being released");
+            Ok(StepOutcome::Wait { reason, until: now + look })
+        })
+    }))
 }
 
 /// Builds the items of a drain: members first, then allocations. Pure. An allocation that has left the node counts as

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 
-use futures::future::BoxFuture;
 use muster_db::{OperationChild, Result, StoreError, Tx};
 use muster_ids::{MemberId, OperationId, TypedId as _};
 use muster_manifest::{Manifest, Quorum, ReplaceOrder};
@@ -31,105 +30,103 @@ pub(super) const MOVE_MEMBERS: Step = Step {
     name: "move_members",
     does: "replace the members on other nodes, or drain them",
     verifies: false,
-    run,
-    undo: Undo::Run(undo),
+    run: |cx| Box::pin(run(cx)),
+    undo: Undo::Run(|cx| Box::pin(undo(cx))),
 };
 
-fn run<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let node = subject(cx).await?;
-        let mut members = cx.store.member_on(node.id).await?;
-        // Inactive members go first: they cost no quorum, and free capacity for the active ones.
-        members.sort_by_key(Member::works);
-        let children = cx.store.operation_children(cx.operation.id).await?;
-        let mode = DrainMode { force: is_forced(cx), unreachable: node.unreachable_since.is_some() };
-        let mut items = member_items(cx, &members, &children);
-        let mut busy = BTreeSet::new();
-        for member in &members {
-            if latest(cx, &children, member.id).is_some_and(|child| !child.state.is_final()) {
-                busy.insert((member.instance_id, member.component_key.clone()));
-            }
+async fn run(cx: &StepCx<'_>) -> Result<StepAction> {
+    let node = subject(cx).await?;
+    let mut members = cx.store.member_on(node.id).await?;
+    // Inactive members go first: they cost no quorum, and free capacity for the active ones.
+    members.sort_by_key(Member::works);
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let mode = DrainMode { force: is_forced(cx), unreachable: node.unreachable_since.is_some() };
+    let mut items = member_items(cx, &members, &children);
+    let mut busy = BTreeSet::new();
+    for member in &members {
+        if latest(cx, &children, member.id).is_some_and(|child| !child.state.is_final()) {
+            busy.insert((member.instance_id, member.component_key.clone()));
         }
-        let (mut due, mut waits) = (Vec::new(), Vec::new());
-        for member in &members {
-            if latest(cx, &children, member.id).is_some() {
-                continue;
-            }
-            let why = match plan(cx, member, mode).await? {
-                Planned::Open(moved) => {
-                    if busy.insert((member.instance_id, member.component_key.clone())) {
-                        due.push(*moved);
-                        continue;
-                    }
-                    format!("another {} is moved first", member.component_key)
+    }
+    let (mut due, mut waits) = (Vec::new(), Vec::new());
+    for member in &members {
+        if latest(cx, &children, member.id).is_some() {
+            continue;
+        }
+        let why = match plan(cx, member, mode).await? {
+            Planned::Open(moved) => {
+                if busy.insert((member.instance_id, member.component_key.clone())) {
+                    due.push(*moved);
+                    continue;
                 }
-                Planned::Wait(why) => {
-                    waits.push(why.clone());
-                    why
-                }
-                Planned::Stay(why) => why,
-            };
-            if let Some(item) = items.iter_mut().find(|item| item.id == member.id.to_string()) {
-                item.message = Some(why);
+                format!("another {} is moved first", member.component_key)
             }
+            Planned::Wait(why) => {
+                waits.push(why.clone());
+                why
+            }
+            Planned::Stay(why) => why,
+        };
+        if let Some(item) = items.iter_mut().find(|item| item.id == member.id.to_string()) {
+            item.message = Some(why);
         }
-        let open: Vec<&OperationChild> = open_moves(&children).collect();
-        let (now, look) = (cx.now, cx.timing.look);
-        let late = now >= cx.operation.deadline_at;
-        if late || (due.is_empty() && open.is_empty() && waits.is_empty()) {
-            return Ok(finalize(items, mode.force, late));
-        }
-        let mut reasons: Vec<String> =
-            open.iter().filter(|child| is_blocked(child)).map(|child| blocked(child)).collect();
-        if let moving @ 1.. = open.len() - reasons.len() + due.len() {
-            reasons.push(format!("{moving} members are being moved"));
-        }
-        reasons.extend(waits);
-        Ok(StepAction::commit(move |tx, effects| {
-            Box::pin(async move {
-                for moved in due {
-                    let member = MemberId::from_uuid(moved.operation.subject_id).to_string();
-                    if let Some(why) = cannot_be_missed(tx, &moved).await? {
-                        if let Some(item) = items.iter_mut().find(|item| item.id == member) {
-                            item.message = Some(why.clone());
-                        }
-                        reasons.insert(0, why);
-                        continue;
-                    }
-                    let name = moved.operation.subject_name.clone();
-                    if let Some(successor) = moved.successor {
-                        let (id, instance) = successor;
-                        let key = moved.component.key.as_str();
-                        let component = tx.component_change_desired(instance.id, key, 0, 1).await?;
-                        let new = NewMember {
-                            id,
-                            instance: &instance,
-                            component_key: key,
-                            ordinal: component.last_ordinal,
-                            allocation_id: None,
-                            operation_id: moved.operation.id,
-                            correlation_id: &moved.operation.correlation_id,
-                            now,
-                        };
-                        tx.member_request(&Member::requested(new)).await?;
-                    }
-                    tx.operation_open(&moved.operation).await?;
+    }
+    let open: Vec<&OperationChild> = open_moves(&children).collect();
+    let (now, look) = (cx.now, cx.timing.look);
+    let late = now >= cx.operation.deadline_at;
+    if late || (due.is_empty() && open.is_empty() && waits.is_empty()) {
+        return Ok(finalize(items, mode.force, late));
+    }
+    let mut reasons: Vec<String> =
+        open.iter().filter(|child| is_blocked(child)).map(|child| blocked(child)).collect();
+    if let moving @ 1.. = open.len() - reasons.len() + due.len() {
+        reasons.push(format!("{moving} members are being moved"));
+    }
+    reasons.extend(waits);
+    Ok(StepAction::commit(move |tx, effects| {
+        Box::pin(async move {
+            for moved in due {
+                let member = MemberId::from_uuid(moved.operation.subject_id).to_string();
+                if let Some(why) = cannot_be_missed(tx, &moved).await? {
                     if let Some(item) = items.iter_mut().find(|item| item.id == member) {
-                        (item.state, item.operation_id) = (ItemState::Running, Some(moved.operation.id));
+                        item.message = Some(why.clone());
                     }
-                    let data = json!({"kind": moved.operation.kind, "part_id": moved.operation.id, "name": name,
-                                      "reason": "its node is draining"});
-                    effects.events.push((
-                        EventType::OperationAccepted,
-                        format!("/v1/operations/{}", moved.operation.id),
-                        data,
-                    ));
+                    reasons.insert(0, why);
+                    continue;
                 }
-                effects.items = Some(items);
-                Ok(StepOutcome::Wait { reason: few(&reasons), until: now + look })
-            })
-        }))
-    })
+                let name = moved.operation.subject_name.clone();
+                if let Some(successor) = moved.successor {
+                    let (id, instance) = successor;
+                    let key = moved.component.key.as_str();
+                    let component = tx.component_change_desired(instance.id, key, 0, 1).await?;
+                    let new = NewMember {
+                        id,
+                        instance: &instance,
+                        component_key: key,
+                        ordinal: component.last_ordinal,
+                        allocation_id: None,
+                        operation_id: moved.operation.id,
+                        correlation_id: &moved.operation.correlation_id,
+                        now,
+                    };
+                    tx.member_request(&Member::requested(new)).await?;
+                }
+                tx.operation_open(&moved.operation).await?;
+                if let Some(item) = items.iter_mut().find(|item| item.id == member) {
+                    (item.state, item.operation_id) = (ItemState::Running, Some(moved.operation.id));
+                }
+                let data = json!({"kind": moved.operation.kind, "part_id": moved.operation.id, "name": name,
+                                  "reason": "its node is draining"});
+                effects.events.push((
+                    EventType::OperationAccepted,
+                    format!("/v1/operations/{}", moved.operation.id),
+                    data,
+                ));
+            }
+            effects.items = Some(items);
+            Ok(StepOutcome::Wait { reason: few(&reasons), until: now + look })
+        })
+    }))
 }
 
 pub(super) fn is_forced(cx: &StepCx<'_>) -> bool {
@@ -181,23 +178,21 @@ fn few(reasons: &[String]) -> String {
 }
 
 /// A cancelled drain moves no more members. A replacement past its point of no return continues to its end.
-fn undo<'a>(cx: &'a StepCx<'a>) -> BoxFuture<'a, Result<StepAction>> {
-    Box::pin(async move {
-        let children = cx.store.operation_children(cx.operation.id).await?;
-        let open: Vec<OperationId> = open_moves(&children).map(|child| child.id).collect();
-        if open.is_empty() {
-            return Ok(StepOutcome::with_message("moved members stay where they are").into());
-        }
-        let now = cx.now;
-        Ok(StepAction::commit(move |tx, _| {
-            Box::pin(async move {
-                for id in &open {
-                    child::cancel(tx, *id, now).await?;
-                }
-                Ok(StepOutcome::with_message(format!("{} replacements are being cancelled", open.len())))
-            })
-        }))
-    })
+async fn undo(cx: &StepCx<'_>) -> Result<StepAction> {
+    let children = cx.store.operation_children(cx.operation.id).await?;
+    let open: Vec<OperationId> = open_moves(&children).map(|child| child.id).collect();
+    if open.is_empty() {
+        return Ok(StepOutcome::with_message("moved members stay where they are").into());
+    }
+    let now = cx.now;
+    Ok(StepAction::commit(move |tx, _| {
+        Box::pin(async move {
+            for id in &open {
+                child::cancel(tx, *id, now).await?;
+            }
+            Ok(StepOutcome::with_message(format!("{} replacements are being cancelled", open.len())))
+        })
+    }))
 }
 
 /// Returns the open operations of a drain that move members.
