@@ -1,4 +1,4 @@
-//! What an operation was asked to do, and what the engine notes for its next turn.
+//! The input of an operation: the request, and the engine's notes for the next turn.
 
 use std::collections::BTreeMap;
 
@@ -91,9 +91,9 @@ pub struct OperationInput {
     /// Effects of the operation that it superseded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Inherited>,
-    /// What its parent opened it for: step, purpose and the parent's retry epoch.
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
-    pub opened_for: Option<String>,
+    /// The parent's step, purpose and retry epoch for which it was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spawn_key: Option<String>,
     /// Number of retries after a block. Tasks of an earlier epoch no longer count.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_epoch: u32,
@@ -139,7 +139,7 @@ impl OperationInput {
             successor: self.successors.get(&member).copied(),
             successors: BTreeMap::new(),
             inherited: None,
-            opened_for: None,
+            spawn_key: None,
             retry_epoch: 0,
             ..self.clone()
         }
@@ -206,11 +206,12 @@ mod tests {
     fn an_unused_field_is_absent_and_one_of_a_newer_release_stays() {
         assert_eq!(json!(OperationInput::default()), json!({}));
         assert_eq!(json!(OperationInput::forced(true)), json!({"force": true}));
-        let stored = json!({"force": true, "for": "drain/m1/0", "pace": {"at_once": 2}});
+        let stored = json!({"force": true, "spawn_key": "drain/m1/0", "pace": {"at_once": 2}});
         let mut input: OperationInput = serde_json::from_value(stored).unwrap();
-        assert_eq!((input.force, input.opened_for.as_deref()), (true, Some("drain/m1/0")));
+        assert_eq!((input.force, input.spawn_key.as_deref()), (true, Some("drain/m1/0")));
         input.retry_epoch += 1;
-        let rewritten = json!({"force": true, "for": "drain/m1/0", "pace": {"at_once": 2}, "retry_epoch": 1});
+        let rewritten =
+            json!({"force": true, "spawn_key": "drain/m1/0", "pace": {"at_once": 2}, "retry_epoch": 1});
         assert_eq!(json!(input), rewritten);
     }
 
@@ -232,7 +233,7 @@ mod tests {
         let bulk = OperationInput {
             successors: BTreeMap::from([(old, new), (env.id(), env.id())]),
             retry_epoch: 2,
-            opened_for: Some("run_all/x/0".to_owned()),
+            spawn_key: Some("run_all/x/0".to_owned()),
             ..OperationInput::forced(true)
         };
         let expected = OperationInput { successor: Some(new), ..OperationInput::forced(true) };

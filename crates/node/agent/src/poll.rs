@@ -7,7 +7,7 @@ use muster_ids::TaskId;
 use muster_wire::act::Act;
 use muster_wire::cell::DesiredState;
 use muster_wire::inventory::Inventory;
-use muster_wire::task::{Ending, Findings, Report, Task};
+use muster_wire::task::{Ending, Findings, Refusal, Report, Task};
 use muster_wire::wire::{Hello, Poll, Welcome};
 use serde::Deserialize;
 use tokio::sync::oneshot;
@@ -138,9 +138,12 @@ fn receive(node: &Running, task: serde_json::Value) {
             tracing::debug!(task = %id, ?kind, correlation_id, fresh, "a task");
         }
         Err(error) => {
-            tracing::error!(%error, %task, "a task that this agent does not support");
+            // Its content may hold secrets, so only its id and kind are logged.
+            let (id, kind) = (&task["id"], &task["act"]["kind"]);
+            tracing::error!(%error, %id, %kind, "a task that this agent does not support");
             let Ok(Named { id, incarnation, generation }) = Named::deserialize(&task) else { return };
-            let (ending, findings) = (Ending::Failed, Findings::default());
+            let findings = Findings { refusal: Some(Refusal::Unsupported), ..Findings::default() };
+            let ending = Ending::Failed;
             let message = Some(format!(
                 "this agent ({}) does not support the task: {error}",
                 env!("CARGO_PKG_VERSION")

@@ -28,7 +28,7 @@ pub enum Act {
     CellCreate(Box<CellCreate>),
     /// Inspect a cell and its services, or its remains. Never answered from a cache.
     CellInspect(CellInspect),
-    /// Destroy a cell. Its state directories stay with the allocation.
+    /// Destroy a cell, with its state directories unless `keep_state` is set.
     CellDestroy(CellDestroy),
     /// Return the last log lines of the services of an allocation's cells, before the cells are destroyed.
     KeepLogs(KeepLogs),
@@ -160,7 +160,7 @@ pub struct CellTarget {
     pub executor: Executor,
     /// Which.
     pub cell_id: CellId,
-    /// Incarnation of the cell; the task carries that of the allocation.
+    /// Incarnation of the cell; the task carries that of the allocation, or 0 for a stream.
     pub incarnation: i64,
 }
 

@@ -273,7 +273,7 @@ pub struct Ran {
 pub struct Task {
     /// Task id. A task delivered twice is the same task.
     pub id: TaskId,
-    /// Incarnation of the sandbox; 0 for a task about the node. An agent refuses one older than the latest it knows.
+    /// Incarnation of the sandbox; 0 for a task about the node and for a stream. An agent refuses one older than the latest it knows.
     pub incarnation: i64,
     /// Lease generation of the request, returned with the report.
     pub generation: i64,

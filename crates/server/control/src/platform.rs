@@ -169,7 +169,7 @@ pub struct Platform {
     pub fleet: Fleet,
     /// Streams to cells joined at this server.
     pub streams: Streams,
-    /// Executor of operations.
+    /// The engine of operations.
     pub engine: Arc<Engine>,
     /// True once the server stops: streams then end instead of delaying the shutdown.
     pub stopping: tokio::sync::watch::Sender<bool>,

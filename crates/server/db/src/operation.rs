@@ -54,9 +54,9 @@ statements! {
         "SELECT document FROM operations_finished WHERE id > $1 AND ($2 IS NULL OR project_id = $2)
             AND ($3 IS NULL OR subject_id = $3) AND ($5 IS NULL OR state = $5) ORDER BY id LIMIT $4");
     OPERATION_CHILDREN = both(
-        "SELECT id, kind, subject_id, state, input ->> 'for', reason, COALESCE(blocked ->> 'reason', waiting, message)
+        "SELECT id, kind, subject_id, state, input ->> 'spawn_key', reason, COALESCE(blocked ->> 'reason', waiting, message)
             FROM operations WHERE parent_id = $1
-         UNION ALL SELECT id, kind, subject_id, state, document -> 'input' ->> 'for', document ->> 'reason', document ->> 'message'
+         UNION ALL SELECT id, kind, subject_id, state, document -> 'input' ->> 'spawn_key', document ->> 'reason', document ->> 'message'
             FROM operations_finished WHERE parent_id = $1");
     OPERATION_ANY_DUE = both("SELECT id FROM operations WHERE due_at <= $1 ORDER BY due_at LIMIT 1");
     // With several replicas, only the database's clock is shared. ARRAY keeps PostgreSQL from joining the subquery with the

@@ -74,7 +74,7 @@ pub(crate) async fn ever(cx: &StepCx<'_>, purpose: &str) -> Result<bool> {
 /// Builds the operation of a child; the caller stores it.
 pub(crate) fn make(cx: &StepCx<'_>, purpose: &str, child: ChildRequest<'_>) -> Operation {
     let mut input = child.input;
-    input.opened_for = Some(spawn_key(cx, purpose));
+    input.spawn_key = Some(spawn_key(cx, purpose));
     accept(
         child.definition,
         OperationRequest {
@@ -122,8 +122,7 @@ pub(crate) async fn resume_parent(
     let Some(parent) = child.parent_id else { return Ok(()) };
     let Some(parent) = tx.operation_now(parent).await? else { return Ok(()) };
     let late = parent.blocked.as_ref().is_some_and(|blocked| blocked.by_deadline);
-    let step =
-        child.input.opened_for.as_deref().and_then(|named| named.split_once('/')).map(|(step, _)| step);
+    let step = child.input.spawn_key.as_deref().and_then(|named| named.split_once('/')).map(|(step, _)| step);
     if !late || step.is_none() || at_step(&parent) != step {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! What the three entry points (public API, agents, registry) do with every request: correlation id, panic, metrics, log.
+//! The shell of a request at the three entry points (public API, agents, registry): correlation id, panic, metrics, log.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use muster_agent_sim::Effect;
 use muster_ids::AllocationId;
-use muster_wire::task::{Ending, TaskKind};
+use muster_wire::task::{Ending, Refusal, TaskKind};
 
 use crate::machine::{Machine, changed, kill};
 use crate::server::{Instead, Server};
@@ -293,6 +293,7 @@ async fn a_task_with_a_reserved_executor_or_without_a_field_is_refused_by_name()
         assert_eq!((report.ending, report.incarnation), (Ending::Failed, 1), "{report:?}");
         let message = report.message.as_deref().unwrap();
         assert!(message.contains("does not support the task") && message.contains(why), "{message}");
+        assert_eq!(report.findings.refusal, Some(Refusal::Unsupported), "a retry cannot help");
     }
     assert!(machine.effects().is_empty());
     kill(running).await;

@@ -61,7 +61,7 @@ enum Half {
 
 /// Output of the first half.
 #[derive(Debug, Serialize, Deserialize)]
-struct Begun {
+struct FirstHalf {
     done: Half,
 }
 
@@ -102,7 +102,7 @@ async fn first(cx: &StepCx<'_>) -> Result<StepAction> {
     };
     Ok(match half.run(cx, &old).await? {
         StepAction::Return(StepOutcome::Done { message, witness, .. }) => {
-            StepOutcome::Done { output: json!(Begun { done: half }), message, witness }.into()
+            StepOutcome::Done { output: json!(FirstHalf { done: half }), message, witness }.into()
         }
         act => act,
     })
@@ -112,7 +112,7 @@ async fn second(cx: &StepCx<'_>) -> Result<StepAction> {
     let old = subject(cx).await?;
     // The second half follows from the recorded first half, whatever has happened to the new member since.
     let half = match recorded(cx.operation, &SWAP_BEGIN)? {
-        Some(Begun { done: Half::Go }) => Half::Come,
+        Some(FirstHalf { done: Half::Go }) => Half::Come,
         _ => Half::Go,
     };
     half.run(cx, &old).await

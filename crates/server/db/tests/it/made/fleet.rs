@@ -165,7 +165,7 @@ fn input() -> OperationInput {
         remove: vec![id()],
         successors: BTreeMap::from([(id(), id())]),
         inherited: Some(inherited),
-        opened_for: Some("run_all/member.add m/0".to_owned()),
+        spawn_key: Some("run_all/member.add m/0".to_owned()),
         retry_epoch: 3,
         ..OperationInput::because("a test")
     }
