@@ -62,7 +62,7 @@ async fn cells_that_must_not_be_there_are_named_and_the_node_gets_nothing_before
             (&json!([]), 0)
         );
         agent.session = welcome["session"].as_i64().unwrap();
-        assert_eq!(poll(&agent, 5, 0).await["tasks"][0]["kind"], "prepare");
+        assert_eq!(poll(&agent, 5, 0).await["tasks"][0]["act"]["kind"], "prepare");
         scene.kit.sealed().await;
         let events = scene.kit.operator().get("/v1/events?page_size=200").await.ok().body;
         let told = events["items"].as_array().unwrap().iter().any(|event| {
