@@ -40,7 +40,7 @@ RATES = {"limits-actor-per-second": "1000000", "limits-tenant-per-second": "1000
 
 def answered(log):
     """Returns the server's own counts of responses: all, with a 5xx, with success, and the operations."""
-    lines = [json.loads(line) for line in log.splitlines() if '"entry":"api"' in line]
+    lines = [json.loads(line) for line in log.split("\n") if '"entry":"api"' in line]
     failed = [line for line in lines if line["status"] >= 500]
     succeeded = sum(line["status"] < 300 for line in lines)
     return len(lines), failed, succeeded, {line["endpoint"] for line in lines}
